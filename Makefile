@@ -1,0 +1,55 @@
+# Every target sets up what it needs: a clean clone, python3, pip and make are enough.
+#   make demo      minimise the pressure vessel and draw the trajectory       make test   format, lint, types, fast tests
+#   make test-all  the slow tests as well     make bench  speed against peers     make quality  the long campaign
+
+PYTHON ?= python3
+BIN := .venv/bin
+BENCH := .venv-bench/bin
+
+# The engine keeps to one BLAS thread itself; this keeps the tests' own oracles and the peers to one as well.
+export OMP_NUM_THREADS = 1
+export OPENBLAS_NUM_THREADS = 1
+export MKL_NUM_THREADS = 1
+
+.PHONY: help setup demo test test-all lint bench bench-setup quality clean
+
+help:
+	@sed -n '2,3s/^# *//p' Makefile
+
+setup: .venv/.ready
+bench-setup: .venv-bench/.ready
+
+# The constraints hold for the build tools too: pip reads them from one variable or the other, by its version.
+.venv/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/python -m pip install -q -e '.[dev,plot]'
+	@touch $@
+
+.venv-bench/.ready: pyproject.toml benchmarks/requirements.txt
+	$(PYTHON) -m venv .venv-bench
+	$(BENCH)/python -m pip install -q -r benchmarks/requirements.txt -e .
+	@touch $@
+
+demo: setup
+	$(BIN)/python examples/pressure_vessel.py
+
+lint: setup
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest -m "not slow"
+
+test-all: lint
+	$(BIN)/python -m pytest
+
+bench: bench-setup
+	$(BENCH)/python benchmarks/ask_speed.py
+
+quality: setup
+	$(BIN)/python benchmarks/quality.py
+
+clean:
+	rm -rf .venv .venv-bench .mypy_cache .pytest_cache .ruff_cache build dist
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Acquisitions: how much a point is worth trying, in log space and with gradients."""

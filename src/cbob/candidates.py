@@ -1,0 +1,172 @@
+"""Finds the row of a mixed space at which an acquisition is largest. It never fits and knows no model.
+
+A pool of rows is scored: some spread evenly over the cube, some scattered around the given centres at several ranges. From the best
+of them L-BFGS-B climbs along the continuous columns, all starts stacked into one problem because a batch costs hardly more
+than a row. Then the discrete parameters are tried one at a time, and the climb goes on from what they found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from cbob.acquisition.base import Acquisition
+from cbob.space import Space
+
+Array = NDArray[np.float64]
+
+# Rows closer than this in every column are the same trial.
+SAME = 1e-9
+# Ranges at which rows are scattered around a centre, in the unit cube.
+RANGES = (0.2, 0.05, 0.01, 0.002)
+# A start this far below the best one, in nats, will not overtake it, but would distort the line search of the stacked problem.
+HOPELESS = 30.0
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to look."""
+
+    spread: int = 384
+    scattered: int = 256
+    starts: int = 4
+    evaluations: int = 60
+    rounds: int = 3  # of discrete moves
+
+
+def pool(space: Space, centres: Array, effort: Effort, rng: np.random.Generator) -> Array:
+    """Snapped rows: evenly spread, and scattered around the centres."""
+    even = space.spread(_even(effort.spread, len(space.names), rng))
+    if not centres.shape[0]:
+        return even
+    count = effort.scattered
+    parameters = len(space.names)
+    around = centres[rng.integers(centres.shape[0], size=count)]
+    reach = np.array(RANGES)[rng.integers(len(RANGES), size=count)][:, None]
+    noisy = np.clip(around + reach * rng.standard_normal(around.shape), 0.0, 1.0)
+    other = space.spread(rng.random((count, parameters)))
+    # Half of the rows move in every parameter, half in a few: a good row is often one parameter away from a good one.
+    rate = np.where(rng.random(count) < 0.5, 1.0, min(1.0, 2.0 / parameters))[:, None]
+    moves = rng.random((count, parameters)) < rate
+    hops = moves & (rng.random((count, parameters)) < np.maximum(reach, 1.0 / parameters))
+    continuous = np.where(moves[:, space.groups], noisy, around)
+    discrete = np.where(hops[:, space.groups], other, around)
+    return np.vstack([even, space.snap(np.where(space.continuous, continuous, discrete))])
+
+
+def _even(count: int, dimensions: int, rng: np.random.Generator) -> Array:
+    """A randomly shifted Kronecker lattice: as even as a Sobol sequence for this purpose, at a tenth of the cost."""
+    # The generalised golden ratio: the positive root of x^(d+1) = x + 1.
+    ratio = 2.0
+    for _ in range(40):
+        ratio = (1.0 + ratio) ** (1.0 / (dimensions + 1))
+    steps = ratio ** -np.arange(1, dimensions + 1)
+    return (rng.random(dimensions) + np.arange(1, count + 1)[:, None] * steps) % 1.0  # type: ignore[no-any-return]
+
+
+def maximise(
+    acquisition: Acquisition,
+    space: Space,
+    rng: np.random.Generator,
+    *,
+    centres: Array,
+    taken: Array,
+    effort: Effort | None = None,
+) -> Array:
+    """The best row found that is not `taken` (rows already tried, or being tried).
+
+    Only a finite space of which every point is taken gives one of them again.
+    """
+    effort = effort or Effort()
+    rows = pool(space, centres, effort, rng)
+    values = _finite(acquisition(rows))
+    tops = rows[_starts(values, effort)]
+    climbed, climbed_values = _climb(acquisition, space, tops, effort)
+    if not space.continuous.all():
+        climbed, climbed_values = _step(acquisition, space, climbed, climbed_values, effort)
+    return best_untaken(
+        np.vstack([climbed, rows]),
+        np.concatenate([climbed_values, values]),
+        taken,
+        space,
+        lambda q: _finite(acquisition(q)),
+    )
+
+
+def best_untaken(
+    rows: Array, values: Array, taken: Array, space: Space, score: Callable[[Array], Array]
+) -> Array:
+    """The row of the highest value that is not taken; in a finite space whose pool is used up, any point left."""
+    order = np.argsort(-values, kind="stable")
+    for index in order:
+        if not is_taken(rows[index], taken):
+            return rows[index]  # type: ignore[no-any-return]
+    every = space.enumerate(100_000)
+    if every is not None:
+        left = np.array([row for row in every if not is_taken(row, taken)]).reshape(-1, space.width)
+        if left.shape[0]:
+            return left[int(np.argmax(score(left)))]  # type: ignore[no-any-return]
+    return rows[order[0]]  # type: ignore[no-any-return]
+
+
+def is_taken(row: Array, taken: Array) -> bool:
+    return bool((np.abs(taken - row).max(axis=1, initial=0.0) < SAME).any()) if taken.shape[0] else False
+
+
+def _finite(values: Array) -> Array:
+    return np.nan_to_num(values, nan=-1e300, posinf=1e300, neginf=-1e300)
+
+
+def _starts(values: Array, effort: Effort) -> NDArray[np.intp]:
+    """The best rows of each kind, evenly spread and scattered, so that neither crowds the other out."""
+    even, scattered = np.arange(min(effort.spread, values.size)), np.arange(effort.spread, values.size)
+    half = (effort.starts + 1) // 2
+    best = [kind[np.argsort(-values[kind], kind="stable")[:half]] for kind in (even, scattered)]
+    chosen = np.concatenate(best)[: effort.starts]
+    return chosen[values[chosen] >= values[chosen].max() - HOPELESS]  # type: ignore[no-any-return]
+
+
+def _climb(acquisition: Acquisition, space: Space, starts: Array, effort: Effort) -> tuple[Array, Array]:
+    """Snapped ends of the climbs and their values."""
+    free = space.continuous
+    if free.any():
+
+        def loss(flat: Array) -> tuple[float, Array]:
+            rows = starts.copy()
+            rows[:, free] = flat.reshape(starts.shape[0], -1)
+            value, gradient = acquisition.with_gradient(rows)
+            return -float(_finite(value).sum()), -np.nan_to_num(gradient[:, free]).ravel()
+
+        flat = starts[:, free].ravel()
+        result = minimize(
+            loss, flat, jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * flat.size,
+            options={"maxfun": effort.evaluations, "ftol": 1e-7, "gtol": 1e-6},
+        )  # fmt: skip
+        ends = starts.copy()
+        ends[:, free] = np.clip(result.x, 0.0, 1.0).reshape(starts.shape[0], -1)
+        starts = space.snap(ends)
+    return starts, _finite(acquisition(starts))
+
+
+def _step(
+    acquisition: Acquisition, space: Space, rows: Array, values: Array, effort: Effort
+) -> tuple[Array, Array]:
+    """From the best row, try every value of each discrete parameter in turn, and climb again from what was better."""
+    best = int(np.argmax(values))
+    row, value = rows[best], float(values[best])
+    for _ in range(effort.rounds):
+        moves = space.moves(row)
+        if not moves.shape[0]:
+            break
+        scores = _finite(acquisition(moves))
+        ahead = moves[np.argsort(-scores, kind="stable")[:2]]
+        ends, end_values = _climb(acquisition, space, ahead, effort)
+        top = int(np.argmax(end_values))
+        if end_values[top] <= value + 1e-9:
+            break
+        row, value = ends[top], float(end_values[top])
+    return np.vstack([row[None], rows]), np.append(value, values)

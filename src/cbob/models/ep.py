@@ -1,0 +1,251 @@
+"""Expectation propagation for truncated readings of a Gaussian vector.
+
+Symbols: n latent values g ~ N(m, K), of which only signs s (n,) are known. Each likelihood Phi(s_i g_i / scale) is replaced by
+a site exp(nu_i g_i - tau_i g_i^2 / 2) matched to it in the company of all the others, which gives (T = diag tau)
+
+    B = I + T^1/2 K T^1/2,   Sigma = K - K T^1/2 B^-1 T^1/2 K,   mu = m + Sigma (nu - T m)           [paper, eq. 7, mended]
+    log Z = sum_i [log Phi(z_i) + log(1 + tau_i v_i)/2 - (site's share of the quadratic form)]
+            - log|B|/2 - m'Tm/2 + nu'm + (nu - Tm)' Sigma (nu - Tm) / 2                              [GPML, section 3.6.3]
+
+with the cavities N(c_i, v_i): the posterior marginals with the own site divided out. These sites are log-concave, so every
+tau_i >= 0 and every cavity is proper. Everything is scaled by the prior deviations first, so units never matter.
+
+All sites are updated at once (one factorisation a sweep); the step is halved when a sweep does not come closer, and when that
+stalls - many sites on nearly one latent value - the sites are visited one at a time, which does converge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg.blas import dger
+
+from cbob.linalg import cholesky, solve_lower
+from cbob.models.sites import match_truncation
+from cbob.numerics import log_ndtr
+
+Array = NDArray[np.float64]
+
+TINY = 1e-14  # of the prior variance
+
+
+@dataclass(frozen=True)
+class EPResult:
+    """The Gaussian that stands for the truncated one, and how it was reached.
+
+    site_mean and site_var describe each site as a virtual reading N(site_mean | g, site_var); a site that says nothing has an
+    infinite variance. `converged` tells whether the last sweep moved no marginal by more than the tolerance (in posterior
+    deviations); if not, the result is still a proper Gaussian, and a larger `max_sweeps` is the remedy.
+    """
+
+    mean: Array
+    cov: Array
+    site_mean: Array
+    site_var: Array
+    log_evidence: float
+    sweeps: int
+    converged: bool
+    site_precision: Array
+    site_shift: Array
+
+
+@dataclass(frozen=True)
+class _State:
+    """Sites and the posterior that they imply, in units of the prior deviations."""
+
+    precision: Array
+    shift: Array
+    mean: Array
+    variance: Array
+    half: Array  # L^-1 T^1/2 K with L L' = B, so that Sigma = K - half' half: only the end of the iteration needs it whole
+    half_log_det: float
+
+    @classmethod
+    def implied(cls, prior_mean: Array, prior: Array, precision: Array, shift: Array) -> _State:
+        root = np.sqrt(precision)
+        scaled = root[:, None] * prior
+        B = scaled * root
+        B[np.diag_indices_from(B)] += 1.0
+        lower = cholesky(B)
+        half = solve_lower(lower, scaled)
+        variance = np.diagonal(prior) - np.einsum("ij,ij->j", half, half)
+        # mu - m = K T^1/2 B^-1 T^-1/2 (nu - T m). As Sigma (nu - T m) it would be a difference of huge numbers when the signs
+        # contradict the prior mean by many deviations, which happens on the way of every hyperparameter search.
+        pull = np.divide(shift, root, out=np.zeros_like(root), where=root > 0.0) - root * prior_mean
+        mean = prior_mean + half.T @ solve_lower(lower, pull[:, None])[:, 0]
+        # Rounding may leave a variance of a redundant point at or below 0; its site then has nothing more to say.
+        return cls(precision, shift, mean, np.maximum(variance, TINY), half, float(np.log(np.diagonal(lower)).sum()))
+
+    def cavities(self) -> tuple[Array, Array]:
+        """Mean and variance of each marginal without its own site."""
+        variance = self.variance
+        # 1/v = 1/Sigma_ii - tau_i, as one quotient; rounding must not make a cavity improper or wider than the prior.
+        left = np.maximum(1.0 - self.precision * variance, variance)
+        return (self.mean - variance * self.shift) / left, variance / left
+
+
+def expectation_propagation(
+    prior_mean: ArrayLike,
+    prior_cov: ArrayLike,
+    signs: ArrayLike,
+    *,
+    scale: float = 0.0,
+    start: tuple[Array, Array] | None = None,
+    tolerance: float = 1e-8,
+    max_sweeps: int = 200,
+) -> EPResult:
+    """Gaussian approximation of N(prior_mean, prior_cov) given the signs: +1 for g > 0 and -1 for g < 0.
+
+    `scale` is the probit's width (0: a step). `start` warm-starts the sites: (site_precision, site_shift) of an earlier
+    result. The covariance may be singular (duplicated points).
+    """
+    m, K, s = _checked(prior_mean, prior_cov, signs)
+    if not np.isfinite(scale) or scale < 0.0:
+        raise ValueError(f"scale must be finite and not negative, not {scale!r}")
+    deviation = np.sqrt(np.diagonal(K))
+    free = deviation > 0.0
+    if not free.all():
+        return _with_certain_values(m, K, s, free, scale, start, tolerance, max_sweeps)
+    if not m.size:
+        nothing = np.empty(0)
+        return EPResult(nothing, np.empty((0, 0)), nothing, nothing, 0.0, 0, True, nothing, nothing)
+    prior = K / np.outer(deviation, deviation)
+    state, residual, sweeps = _iterate(
+        m / deviation,
+        prior,
+        s,
+        scale / deviation,
+        None if start is None else (start[0] * deviation**2, start[1] * deviation),
+        tolerance,
+        max_sweeps,
+    )
+    evidence = _log_evidence(state, m / deviation, s, scale / deviation)
+    precision, shift = state.precision / deviation**2, state.shift / deviation
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        site_var = np.where(precision > 0.0, 1.0 / precision, np.inf)
+        site_mean = np.where(precision > 0.0, shift / precision, 0.0)
+    return EPResult(
+        mean=state.mean * deviation,
+        cov=(prior - state.half.T @ state.half) * np.outer(deviation, deviation),
+        site_mean=site_mean,
+        site_var=site_var,
+        log_evidence=evidence,
+        sweeps=sweeps,
+        converged=bool(residual <= tolerance),
+        site_precision=precision,
+        site_shift=shift,
+    )
+
+
+def _checked(prior_mean: ArrayLike, prior_cov: ArrayLike, signs: ArrayLike) -> tuple[Array, Array, Array]:
+    m = np.array(prior_mean, dtype=float)
+    K = np.array(prior_cov, dtype=float)
+    s = np.array(signs, dtype=float)
+    if m.ndim != 1 or K.shape != (m.size, m.size) or s.shape != m.shape:
+        raise ValueError(
+            f"expected n means, an n x n covariance and n signs; got shapes {m.shape}, {K.shape} and {s.shape}"
+        )
+    if not (np.isfinite(m).all() and np.isfinite(K).all()) or (np.diagonal(K) < 0.0).any():
+        raise ValueError("the prior needs finite means and a finite covariance with no negative variance")
+    if not np.isin(s, (-1.0, 1.0)).all():
+        raise ValueError(f"signs must be +1 (g > 0) or -1 (g < 0); got {sorted(set(s[~np.isin(s, (-1.0, 1.0))]))}")
+    return m, K, s
+
+
+def _with_certain_values(
+    m: Array, K: Array, s: Array, free: NDArray[np.bool_], scale: float, start: tuple[Array, Array] | None,
+    tolerance: float, max_sweeps: int,
+) -> EPResult:  # fmt: skip
+    """A latent value with no prior variance learns nothing; its likelihood is a constant factor of the evidence."""
+    inner = expectation_propagation(
+        m[free], K[np.ix_(free, free)], s[free], scale=scale, tolerance=tolerance, max_sweeps=max_sweeps,
+        start=None if start is None else (start[0][free], start[1][free]),
+    )  # fmt: skip
+    fixed = s[~free] * m[~free]
+    with np.errstate(divide="ignore"):
+        constant = log_ndtr(fixed / scale) if scale > 0.0 else np.log(np.where(fixed == 0.0, 0.5, fixed > 0.0))
+
+    def widened(part: Array, filler: Array | float) -> Array:
+        whole = np.full(m.size, filler, dtype=float)
+        whole[free] = part
+        return whole
+
+    mean, cov = m.copy(), np.zeros_like(K)
+    mean[free] = inner.mean
+    cov[np.ix_(free, free)] = inner.cov
+    return EPResult(
+        mean, cov, widened(inner.site_mean, 0.0), widened(inner.site_var, np.inf),
+        inner.log_evidence + float(constant.sum()), inner.sweeps, inner.converged,
+        widened(inner.site_precision, 0.0), widened(inner.site_shift, 0.0),
+    )  # fmt: skip
+
+
+def _iterate(
+    m: Array, K: Array, s: Array, scale: Array, start: tuple[Array, Array] | None, tolerance: float, max_sweeps: int
+) -> tuple[_State, float, int]:
+    nothing = np.zeros_like(m)
+    state = _State.implied(m, K, *(start or (nothing, nothing)))
+    step, before = 1.0, np.inf
+    for sweep in range(1, max_sweeps + 1):
+        if step > 0.1:
+            moved = _all_at_once(state, m, K, s, scale, step)
+        else:
+            moved = _one_by_one(state, m, K, s, scale)
+        residual = _distance(state, moved) / max(step, 0.1)
+        state = moved
+        if residual <= tolerance:
+            return state, residual, sweep
+        if residual > 0.7 * before:
+            step *= 0.5
+        before = residual
+    return state, residual, max_sweeps
+
+
+def _distance(old: _State, new: _State) -> float:
+    """The largest move of a marginal, in deviations (mean) and relative (deviation)."""
+    in_mean = np.abs(new.mean - old.mean) / np.sqrt(new.variance)
+    return float(max(np.max(in_mean), np.max(np.abs(old.variance / new.variance - 1.0)) / 2.0))
+
+
+def _all_at_once(state: _State, m: Array, K: Array, s: Array, scale: Array, step: float) -> _State:
+    mean, variance = state.cavities()
+    _, precision, shift = match_truncation(mean, variance, s, scale)
+    return _State.implied(
+        m,
+        K,
+        state.precision + step * (precision - state.precision),
+        state.shift + step * (shift - state.shift),
+    )
+
+
+def _one_by_one(state: _State, m: Array, K: Array, s: Array, scale: Array) -> _State:
+    """One sequential sweep: each site sees the others as they have just become, by rank-one updates of the posterior."""
+    precision, shift = state.precision.copy(), state.shift.copy()
+    mean, cov = state.mean.copy(), np.array(K - state.half.T @ state.half, order="F")
+    for i in range(m.size):
+        variance = max(cov[i, i], TINY)
+        left = max(1.0 - precision[i] * variance, variance)
+        cavity = np.array([(mean[i] - variance * shift[i]) / left]), np.array([variance / left])
+        _, new_precision, new_shift = match_truncation(*cavity, s[i : i + 1], scale[i : i + 1])
+        gain, push = new_precision[0] - precision[i], new_shift[0] - shift[i]
+        column = cov[:, i].copy()
+        factor = gain / (1.0 + gain * variance)
+        mean += column * (push - factor * (mean[i] + variance * push))
+        cov = dger(-factor, column, column, a=cov, overwrite_a=1)
+        precision[i], shift[i] = new_precision[0], new_shift[0]
+    return _State.implied(m, K, precision, shift)  # afresh, so that rounding does not add up over sweeps
+
+
+def _log_evidence(state: _State, m: Array, s: Array, scale: Array) -> float:
+    mean, variance = state.cavities()
+    log_normaliser, _, _ = match_truncation(mean, variance, s, scale)
+    tau, nu = state.precision, state.shift
+    # ln of the constant that makes each site integrate to its likelihood's normaliser against its cavity
+    grown = 1.0 + tau * variance
+    quadratic = (variance * nu**2 + 2.0 * mean * nu - tau * mean**2) / grown
+    constants = log_normaliser + 0.5 * np.log(grown) - 0.5 * quadratic
+    pull = nu - tau * m
+    joint = -state.half_log_det - 0.5 * tau @ m**2 + nu @ m + 0.5 * pull @ (state.mean - m)
+    return float(constants.sum() + joint)

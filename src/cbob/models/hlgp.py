@@ -1,0 +1,284 @@
+"""The surrogates: GPR for measured values, GPC for mere signs, and HLGP for both together.
+
+All three are one model: a Gaussian process conditioned exactly on what was measured, and by expectation propagation on what is
+only known to have broken or held (paper, section 4.2). They differ in what they make of the readings they are given:
+
+    GPR     values alone, centred; what was not measured is left out
+    GPC     signs alone: a measured value counts as "held" or "broke"
+    HLGP    values where there are values, signs where there are only signs
+
+Inside, readings are warped to unit spread (`cbob.models.warp`) with the limit at 0; an acquisition reads `posterior`, in those
+latent units. `predict` answers in the units of the readings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cbob.models.fit import Fit, Objective, Priors, Problem, Sites, climb, evaluate, score
+from cbob.models.gp import Posterior
+from cbob.models.warp import Warp, fold, typical_size
+from cbob.numerics import ndtr
+from cbob.trials import Kind, Reading
+
+Array = NDArray[np.float64]
+
+# After this growth of the data since the last search from scratch, the next fit searches from scratch again.
+GROWTH = 1.25
+COLD_EVALUATIONS = 60
+WARM_EVALUATIONS = 8
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a surrogate learns.
+
+    objective      "evidence": climb the EP evidence itself; "virtual": the paper's cheap way, the evidence of a plain GP that
+                   holds the virtual readings of the last EP run
+    scale          width of the probit likelihood of a sign, in latent units; 0 is the step
+    warp           learn the knee of the warp (False: readings are only scaled)
+    fit_limit      hyperparameters are learned from at most this many readings
+    data_limit     the posterior rests on at most this many readings
+    """
+
+    objective: Objective = "evidence"
+    scale: float = 0.0
+    warp: bool = True
+    fit_limit: int = 256
+    data_limit: int = 1000
+    priors: Priors = Priors()
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What one fit hands to the next: the hyperparameters, each reading's site (0 where there is none), and the size of the
+    data when the search last started from scratch."""
+
+    theta: Array
+    precision: Array
+    shift: Array
+    searched_at: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "theta": self.theta.tolist(),
+            "precision": self.precision.tolist(),
+            "shift": self.shift.tolist(),
+            "searched_at": self.searched_at,
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Memory:
+        arrays = (np.array(state[key], dtype=float) for key in ("theta", "precision", "shift"))
+        return cls(*arrays, int(state["searched_at"]))
+
+    def sites_of(self, rows: NDArray[np.intp]) -> Sites:
+        precision, shift = np.zeros(rows.size), np.zeros(rows.size)
+        known = rows < self.precision.size
+        precision[known], shift[known] = self.precision[rows[known]], self.shift[rows[known]]
+        return Sites(precision, shift)
+
+
+class HLGP:
+    """Heterogeneous-likelihood Gaussian process: learns a limit from measured margins and from bare signs.
+
+    `fit(X, readings)`: X (N, w) in the unit cube; each reading is a number g (it holds if g <= 0), "violated", "satisfied",
+    "unknown" (or None, or NaN), or a `cbob.observations.Reading`.
+    """
+
+    def __init__(self, settings: Settings | None = None, *, groups: NDArray[np.intp] | None = None) -> None:
+        self.settings = settings or Settings()
+        self.groups = groups
+
+    def fit(self, X: ArrayLike, readings: Sequence[Reading | Kind | float | str | None] | ArrayLike) -> Self:
+        parsed = [Reading.of(reading) for reading in readings]  # type: ignore[union-attr, arg-type]
+        margins = np.array([np.nan if r.value is None else r.value for r in parsed], dtype=float)
+        sign_of = {Kind.VIOLATED: 1, Kind.SATISFIED: -1}
+        signs = np.array([sign_of.get(r.kind, 0) for r in parsed], dtype=np.int8)
+        rows = np.array(X, dtype=float)
+        if rows.ndim != 2 or rows.shape[0] != margins.size:
+            raise ValueError(f"expected one row of X for each of {margins.size} readings, got an X of shape {rows.shape}")
+        if not np.isfinite(rows).all():
+            raise ValueError("X must be finite, in the unit cube")
+        return self.learn(rows, margins, signs)
+
+    def learn(
+        self,
+        X: Array,
+        margins: Array,
+        signs: NDArray[np.int8],
+        *,
+        memory: Memory | None = None,
+        focus: Array | None = None,
+        refit: bool = True,
+    ) -> Self:
+        """`fit` for the engine: margins (N,) with NaN where unmeasured, signs (N,) in {-1, 0, +1}.
+
+        `memory` warm-starts the search, `focus` is the row near which data is kept when there is too much of it, and
+        `refit=False` takes hyperparameters and sites from the memory as they are.
+        """
+        margins, signs = self._read(margins, signs)
+        self._values = np.isfinite(margins)
+        self._signed = ~self._values & (signs != 0)
+        self._X, self._margins, self._signs = X, margins, signs
+        self._unit = typical_size(margins[self._values])
+        kept = _choose(X, self._values | self._signed, self.settings.data_limit, focus)
+        if memory is None or refit:
+            memory = self._search(kept, memory, focus)
+        self.memory = memory
+        self._condition(kept)
+        return self
+
+    def _read(self, margins: Array, signs: NDArray[np.int8]) -> tuple[Array, NDArray[np.int8]]:
+        """What this kind of surrogate makes of the readings."""
+        return margins, signs
+
+    def _problem(self, kept: NDArray[np.bool_]) -> Problem:
+        values, signed = kept & self._values, kept & self._signed
+        return Problem(
+            X_values=self._X[values],
+            margins=self._margins[values],
+            X_signs=self._X[signed],
+            signs=self._signs[signed].astype(float),
+            groups=np.arange(self._X.shape[1]) if self.groups is None else self.groups,
+            unit=self._unit,
+            scale=self.settings.scale,
+            warped=self.settings.warp and bool(values.any()),
+        )
+
+    def _search(self, kept: NDArray[np.bool_], memory: Memory | None, focus: Array | None) -> Memory:
+        """Hyperparameters from (a subset of) the kept readings; then EP over all of them."""
+        settings = self.settings
+        few = kept & _choose(self._X, kept, settings.fit_limit, focus)
+        problem, size = self._problem(few), int(kept.sum())
+        signed = np.flatnonzero(few & self._signed)
+        fits: list[Fit] = []
+        if memory is not None:
+            warm = climb(
+                problem, settings.priors, memory.theta, memory.sites_of(signed),
+                objective=settings.objective, evaluations=WARM_EVALUATIONS,
+            )  # fmt: skip
+            fits.append(warm)
+        searched_at = 0 if memory is None else memory.searched_at
+        if memory is None or size >= GROWTH * searched_at:
+            fits.extend(self._cold_fits(problem))
+            searched_at = size
+        best = max(fits, key=lambda fit: fit.score)
+        # The sites of all kept signs, at the hyperparameters that won.
+        every = np.flatnonzero(kept & self._signed)
+        precision, shift = np.zeros(self._X.shape[0]), np.zeros(self._X.shape[0])
+        if every.size:
+            precision[signed], shift[signed] = best.sites.precision, best.sites.shift
+            start = Sites(precision[every], shift[every])
+            sites = evaluate(self._problem(kept), best.theta, start, tolerance=1e-6).sites
+            precision[every], shift[every] = sites.precision, sites.shift
+        return Memory(best.theta, precision, shift, searched_at)
+
+    def _cold_fits(self, problem: Problem) -> list[Fit]:
+        """Climb from the best two of a few spread starts: short or long lengthscales, with and without a warp."""
+        settings = self.settings
+        groups = int(problem.groups.max()) + 1
+        table = settings.priors.table(groups, problem.warped)
+        nothing = Sites(np.zeros(problem.signs.size), np.zeros(problem.signs.size))
+        starts = []
+        for stretch in (-1.0, 0.0, 1.0):
+            for knee in (table[-1, 3], 0.0, -4.0) if problem.warped else (table[-1, 3],):
+                theta = table[:, 0].copy()
+                theta[:groups] += stretch
+                theta[-1] = knee
+                starts.append(score(problem, settings.priors, theta, nothing))
+        starts.sort(key=lambda fit: -fit.score)
+        return [
+            climb(
+                problem, settings.priors, start.theta, start.sites,
+                objective=settings.objective, evaluations=COLD_EVALUATIONS,
+            )
+            for start in starts[:2]
+        ]  # fmt: skip
+
+    def _condition(self, kept: NDArray[np.bool_]) -> None:
+        problem, theta = self._problem(kept), self.memory.theta
+        warped = fold(problem.margins, problem.unit, float(theta[-1]))
+        kernel = problem.kernel(theta, warped.offset)
+        sites = self.memory.sites_of(np.flatnonzero(kept & self._signed))
+        virtual, virtual_noise = sites.as_readings(kernel.variance)
+        noise = np.exp(theta[-2]) + np.concatenate([np.zeros(problem.margins.size), virtual_noise])
+        self.warp: Warp = warped.warp
+        self.posterior = Posterior(kernel, problem.rows, np.concatenate([warped.y, virtual]), noise)
+
+    def predict(self, X: ArrayLike) -> tuple[Array, Array]:
+        """The reading expected at each row, and its deviation, in the units of the readings.
+
+        Where readings are warped the belief about a reading is skewed: given are its median, and half the width of the
+        interval that holds it with 68%. Without a warp these are the mean and the standard deviation.
+        """
+        mean, std = self.posterior.predict(np.array(X, dtype=float))
+        wide = self.warp.inverse(mean + std) / 2.0 - self.warp.inverse(mean - std) / 2.0
+        return self.warp.inverse(mean), wide
+
+    def probability(self, X: ArrayLike) -> Array:
+        """The probability that the limit holds at each row."""
+        mean, std = self.posterior.predict(np.array(X, dtype=float))
+        return ndtr(-mean / std)  # type: ignore[no-any-return]
+
+
+class GPC(HLGP):
+    """Gaussian process classifier: HLGP that is shown signs alone."""
+
+    def _read(self, margins: Array, signs: NDArray[np.int8]) -> tuple[Array, NDArray[np.int8]]:
+        measured = np.isfinite(margins)
+        told = np.where(measured, np.where(margins > 0.0, 1, -1), signs).astype(np.int8)
+        return np.full_like(margins, np.nan), told
+
+
+class GPR(HLGP):
+    """Gaussian process regression on values; `reference` is the value that stands at 0 in latent units."""
+
+    def __init__(self, settings: Settings | None = None, *, groups: NDArray[np.intp] | None = None) -> None:
+        super().__init__(settings or replace(Settings(), warp=False), groups=groups)
+
+    def _read(self, margins: Array, signs: NDArray[np.int8]) -> tuple[Array, NDArray[np.int8]]:
+        finite = margins[np.isfinite(margins)]
+        # With a warp, the best value is where detail matters; without one, any reference will do and the mean is kindest.
+        self.reference = 0.0 if not finite.size else float(finite.min() if self.settings.warp else _safe_mean(finite))
+        return _safe_difference(margins, self.reference), np.zeros_like(signs)
+
+    def latent(self, value: float) -> float:
+        return float(self.warp(_safe_difference(np.array([value]), self.reference))[0])
+
+    def predict(self, X: ArrayLike) -> tuple[Array, Array]:
+        middle, spread = super().predict(X)
+        return middle + self.reference, spread
+
+
+def _safe_mean(values: Array) -> float:
+    return float((values / values.size).sum())
+
+
+def _safe_difference(values: Array, reference: float) -> Array:
+    """values - reference, held inside the floating-point range."""
+    largest = np.finfo(float).max
+    return np.clip(values / 2.0 - reference / 2.0, -largest / 2.0, largest / 2.0) * 2.0
+
+
+def _choose(
+    X: Array, candidates: NDArray[np.bool_], limit: int, focus: Array | None
+) -> NDArray[np.bool_]:
+    """At most `limit` of the candidate rows: half of them nearest to `focus`, where the search is, and the other half evenly
+    from the rest in the order they came, so that the global picture stays."""
+    order = np.flatnonzero(candidates)
+    if order.size <= limit:
+        return candidates
+    chosen = np.zeros_like(candidates)
+    if focus is not None:
+        near = np.argpartition(((X[order] - focus) ** 2).sum(axis=1), limit // 2)[: limit // 2]
+        chosen[order[near]] = True
+        order = np.delete(order, near)
+    left = limit - int(chosen.sum())
+    chosen[order[np.linspace(0, order.size - 1, left).astype(int)]] = True
+    return chosen

@@ -1,0 +1,372 @@
+"""Ask and tell: the only mutable object of the engine.
+
+An `Optimizer` holds the trials and what its surrogates remember; everything else is derived from these. So `state()` is a short
+JSON document, and an optimizer made from it asks bit for bit what the original would have asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbob.acquisition.thompson import improvements
+from cbob.constraints import RAN, Constraint, as_constraints
+from cbob.errors import StateError, StrategyError, TrialError, shown
+from cbob.linalg import one_thread
+from cbob.models.gp import Posterior
+from cbob.models.hlgp import GPC, GPR, HLGP, Memory
+from cbob.numerics import log_ndtr
+from cbob.observations import Dataset, dataset, direction_sign
+from cbob.space import Parameter, Space
+from cbob.strategies import Beliefs, Design, Strategy, as_strategy, search
+from cbob.trials import Trial, conclude
+
+Array = NDArray[np.float64]
+
+SURROGATES = ("hlgp", "gpc")
+OBJECTIVE = "objective"  # the key of the objective's surrogate; constraints have their own names
+STATE_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What the surrogates expect of a point, in the user's units; for the learned constraint "it ran" there are no units, and
+    values above 0 are failures."""
+
+    mean: float
+    std: float
+    constraints: Mapping[str, tuple[float, float]]  # name -> (mean, std)
+    probability: float  # that all constraints hold
+
+
+@dataclass(frozen=True)
+class _Surrogates:
+    objective: GPR
+    limits: dict[str, HLGP]
+
+
+class Optimizer:
+    """Minimises (or maximises) an objective over a space under constraints, from tries that may fail.
+
+    space        a Space, or {name: parameter}
+    constraints  texts like "fuel <= 40", or Constraint objects
+    strategy     a name of `cbob.strategies.STRATEGIES`, or a Strategy of your own
+    surrogate    what models a limit whose readings are partly hidden: "hlgp" or "gpc"
+    initial      size of the space-filling start; None chooses 2 d + 2, "paper" is the paper's 11 d
+    seed         makes every run repeatable; None draws one
+    """
+
+    def __init__(
+        self,
+        space: Space | Mapping[str, Parameter],
+        *,
+        constraints: str | Constraint | Iterable[str | Constraint] = (),
+        strategy: str | Strategy = "cbob",
+        surrogate: str = "hlgp",
+        direction: str = "minimize",
+        initial: int | str | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.space = Space(space)
+        self.constraints = as_constraints(constraints)
+        self.strategy_name, self.strategy = as_strategy(strategy)
+        if surrogate not in SURROGATES:
+            raise StrategyError(f"surrogate must be one of {', '.join(SURROGATES)}, not {shown(surrogate)}")
+        self.surrogate = surrogate
+        direction_sign(direction)
+        self.direction = direction
+        self.initial = _initial_size(initial, len(self.space.names))
+        self.seed = _seed(seed)
+        self._trials: dict[int, Trial] = {}
+        self._designed = 0  # rows of the space-filling sequence used so far
+        self._revision = 0  # counts what was told
+        self._learned_at = -1  # the revision that the memories belong to
+        self._memories: dict[str, Memory] = {}
+        self._surrogates: _Surrogates | None = None
+        self._rows: dict[int, Array] = {}
+
+    # ---- what users call ----
+
+    @overload
+    def ask(self) -> Trial: ...
+    @overload
+    def ask(self, n: int) -> list[Trial]: ...
+    def ask(self, n: int | None = None) -> Trial | list[Trial]:
+        """The next trial to run, or a list of n; trials still out shape the next ones."""
+        if n is None:
+            return self._ask_one()
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+            raise TrialError(f"ask(n) needs a whole number of at least 1, not {shown(n)}")
+        return [self._ask_one() for _ in range(n)]
+
+    def tell(
+        self,
+        trial: Trial | int,
+        value: object = None,
+        *,
+        constraints: Mapping[str, object] | None = None,
+        violated: str | Iterable[str] = (),
+        satisfied: str | Iterable[str] = (),
+        failed: bool | str | None = None,
+    ) -> Trial:
+        """What came of a trial; gives it back as it now stands.
+
+        Tell what is known: the objective, readings of constraints, the names of constraints that broke or held without a reading,
+        or that it failed and why.
+        """
+        known = self._find(trial)
+        told = conclude(
+            known, self.constraints, value, readings=constraints, violated=violated, satisfied=satisfied, failed=failed
+        )
+        self._record(told)
+        return told
+
+    def add(
+        self,
+        params: Mapping[str, object],
+        value: object = None,
+        *,
+        constraints: Mapping[str, object] | None = None,
+        violated: str | Iterable[str] = (),
+        satisfied: str | Iterable[str] = (),
+        failed: bool | str | None = None,
+    ) -> Trial:
+        """A past result that was never asked for."""
+        trial = Trial(len(self._trials), self.space.check(params))
+        told = conclude(
+            trial, self.constraints, value, readings=constraints, violated=violated, satisfied=satisfied, failed=failed
+        )
+        self._record(told)
+        return told
+
+    @property
+    def trials(self) -> list[Trial]:
+        """Every trial in order of id, those still out included."""
+        return list(self._trials.values())
+
+    @property
+    def best(self) -> Trial | None:
+        """The best trial known to be feasible; None while there is none."""
+        sign = direction_sign(self.direction)
+        feasible = [trial for trial in self._trials.values() if trial.feasible]
+        return min(feasible, key=lambda trial: sign * (trial.value or 0.0), default=None)
+
+    def predict(self, params: Mapping[str, object]) -> Prediction:
+        """What the surrogates expect at a point."""
+        row = self.space.encode(params)[None]
+        with one_thread():
+            surrogates = self._learn(self._dataset())
+            mean, std = surrogates.objective.predict(row)
+            log_probability, believed = 0.0, {}
+            for name, limit in surrogates.limits.items():
+                latent_mean, latent_std = limit.posterior.predict(row)
+                log_probability += float(log_ndtr(-latent_mean / latent_std)[0])
+                believed[name] = self._in_readings(name, *limit.predict(row))
+        sign = direction_sign(self.direction)
+        return Prediction(sign * float(mean[0]), float(std[0]), believed, float(np.exp(log_probability)))
+
+    def state(self) -> dict[str, Any]:
+        """Plain JSON from which `from_state` makes an optimizer that goes on as this one would."""
+        return {
+            "version": STATE_VERSION,
+            "space": self.space.to_dict(),
+            "constraints": [str(constraint) for constraint in self.constraints],
+            "strategy": self.strategy_name,
+            "surrogate": self.surrogate,
+            "direction": self.direction,
+            "initial": self.initial,
+            "seed": self.seed,
+            "designed": self._designed,
+            "revision": self._revision,
+            "learned_at": self._learned_at,
+            "trials": [trial.to_dict() for trial in self._trials.values()],
+            "memories": {name: memory.to_dict() for name, memory in self._memories.items()},
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], *, strategy: Strategy | None = None) -> Self:
+        """The optimizer that `state` describes. A strategy of your own has to be given again."""
+        try:
+            if state["version"] != STATE_VERSION:
+                raise StateError(f"this version reads states of version {STATE_VERSION}, not {shown(state['version'])}")
+            opt = cls(
+                Space.from_dict(state["space"]),
+                constraints=state["constraints"],
+                strategy=strategy or state["strategy"],
+                surrogate=state["surrogate"],
+                direction=state["direction"],
+                initial=state["initial"],
+                seed=state["seed"],
+            )
+            for record in state["trials"]:
+                trial = Trial.from_dict(record)
+                opt._trials[trial.id] = trial
+                opt._rows[trial.id] = opt.space.encode(trial.params)
+            opt._designed, opt._revision = int(state["designed"]), int(state["revision"])
+            opt._learned_at = int(state["learned_at"])
+            opt._memories = {name: Memory.from_dict(memory) for name, memory in state["memories"].items()}
+        except (KeyError, TypeError, AttributeError) as error:
+            raise StateError(f"not a state of an Optimizer: {error!r}") from error
+        return opt
+
+    # ---- how it works ----
+
+    def _find(self, trial: Trial | int) -> Trial:
+        number = trial.id if isinstance(trial, Trial) else trial
+        known = self._trials.get(number) if isinstance(number, int) and not isinstance(number, bool) else None
+        if known is None:
+            raise TrialError(f"tell needs a trial that ask() gave, or its id; no trial here is {shown(trial)}")
+        if isinstance(trial, Trial) and trial.params != known.params:
+            raise TrialError(f"trial {number} was asked with {dict(known.params)}, not with {dict(trial.params)}; use add()")
+        return known
+
+    def _record(self, trial: Trial) -> None:
+        if trial.id not in self._rows:
+            self._rows[trial.id] = self.space.encode(trial.params)
+        self._trials[trial.id] = trial
+        self._revision += 1
+        self._surrogates = None
+
+    def _ask_one(self) -> Trial:
+        number = len(self._trials)
+        told = sum(trial.told for trial in self._trials.values())
+        starting = number < self.initial or not told
+        with one_thread():
+            row = None if starting or not self.strategy.uses_models else self._propose(number)
+            if row is None:
+                row = self._next_designed()
+        trial = Trial(number, self.space.decode(row))
+        self._trials[number] = trial
+        self._rows[number] = self.space.encode(trial.params)
+        return trial
+
+    def _next_designed(self) -> Array:
+        """The next row of the space-filling sequence; in a small discrete space, one that is not taken if there is any."""
+        taken = self._taken()
+        tries = 64 if self.space.size is not None else 1
+        rows = self.space.sobol(tries, seed=self.seed, skip=self._designed)
+        for used, row in enumerate(rows, start=1):
+            if tries == 1 or not (np.abs(taken - row).max(axis=1, initial=0.0) < 1e-9).any():
+                break
+        self._designed += used
+        return row  # type: ignore[no-any-return]
+
+    def _taken(self) -> Array:
+        return np.array(list(self._rows.values())).reshape(-1, self.space.width)
+
+    def _dataset(self) -> Dataset:
+        return dataset(self._trials.values(), self.space, self.constraints, self.direction, rows=self._rows)
+
+    def _in_readings(self, name: str, middle: Array, spread: Array) -> tuple[float, float]:
+        """A predicted margin as a predicted reading."""
+        margin = float(middle[0])
+        if name != RAN:
+            (constraint,) = (c for c in self.constraints if c.name == name)
+            margin = constraint.reading_of(margin)
+        return margin, float(spread[0])
+
+    def _learn(self, data: Dataset) -> _Surrogates:
+        """The surrogates at what was told so far; hyperparameters move only when something new was told."""
+        if self._surrogates is not None:
+            return self._surrogates
+        refit = self._learned_at != self._revision
+        groups = self.space.groups
+        focus = self._focus(data)
+
+        def learn(key: str, model: HLGP, margins: Array, signs: NDArray[np.int8]) -> None:
+            model.learn(data.rows, margins, signs, memory=self._memories.get(key), focus=focus, refit=refit)
+            self._memories[key] = model.memory
+
+        objective = GPR(groups=groups)
+        learn(OBJECTIVE, objective, data.objective, np.zeros(len(data), dtype=np.int8))
+        limits: dict[str, HLGP] = {}
+        for j, name in enumerate(data.names):
+            hidden = bool(data.signs[:, j].any())
+            limits[name] = GPC(groups=groups) if hidden and self.surrogate == "gpc" else HLGP(groups=groups)
+            learn(f"constraint {name}", limits[name], data.margins[:, j], data.signs[:, j])
+        self._learned_at = self._revision
+        self._surrogates = _Surrogates(objective, limits)
+        return self._surrogates
+
+    def _focus(self, data: Dataset) -> Array | None:
+        """The row near which data is kept when there is too much of it: the best one, or the least infeasible."""
+        if data.best is not None:
+            return data.rows[data.best[0]]  # type: ignore[no-any-return]
+        return data.rows[int(np.argmin(_violations(data)))] if len(data) else None
+
+    def _propose(self, number: int) -> Array | None:
+        data = self._dataset()
+        surrogates = self._learn(data)
+        pending = np.array([self._rows[t.id] for t in self._trials.values() if not t.told]).reshape(-1, self.space.width)
+        objective = surrogates.objective.posterior
+        limits = tuple(limit.posterior for limit in surrogates.limits.values())
+        best = None if data.best is None else surrogates.objective.latent(data.best[1])
+        if best is not None and pending.shape[0]:
+            best = min(best, _believed_best(objective, limits, pending))
+        beliefs = Beliefs(
+            space=self.space,
+            objective=objective.believing(pending),
+            limits=tuple(limit.believing(pending) for limit in limits),
+            best=best,
+            centres=_centres(data, limits),
+            taken=self._taken(),
+            improved=improvements(data.objective, data.feasible, _violations(data))[self.initial :],
+            rng=np.random.default_rng([self.seed, number]),
+            asked=number,
+        )
+        return search(beliefs) if best is None else self.strategy.propose(beliefs)
+
+
+def _believed_best(objective: Posterior, limits: Sequence[Posterior], pending: Array) -> float:
+    """The best objective that the trials still out are believed to return, where they are believed to be feasible. Without
+    this, a pending row with a promising mean would look like a certain improvement, and be asked for again."""
+    mean, _ = objective.predict(pending)
+    holds = np.ones(mean.size, dtype=bool)
+    for limit in limits:
+        holds &= limit.predict(pending)[0] <= 0.0
+    return float(np.where(holds, mean, np.inf).min())
+
+
+def _violations(data: Dataset) -> Array:
+    """How far each trial is from holding: margins over their own spread, and 1 for a limit that broke unmeasured."""
+    violation = np.zeros(len(data))
+    for margins, signs in zip(data.margins.T, data.signs.T, strict=True):
+        broken = np.nan_to_num(np.maximum(margins, 0.0))
+        scale = np.max(broken, initial=0.0)
+        violation += broken / scale if scale > 0.0 else broken
+        violation += signs > 0
+    return violation
+
+
+def _centres(data: Dataset, limits: Sequence[Posterior], count: int = 3) -> Array:
+    """The best few feasible rows; while there is none, the rows that the surrogates find most likely to hold."""
+    if data.feasible.any():
+        order = np.argsort(np.where(data.feasible, data.objective, np.inf), kind="stable")
+        return data.rows[order[: min(count, int(data.feasible.sum()))]]  # type: ignore[no-any-return]
+    score = np.zeros(len(data))
+    for limit in limits:
+        mean, std = limit.predict(data.rows)
+        score += log_ndtr(-mean / std)
+    return data.rows[np.argsort(-score, kind="stable")[:count]]  # type: ignore[no-any-return]
+
+
+def _initial_size(given: int | str | None, parameters: int) -> int:
+    if given is None:
+        return 2 * parameters + 2
+    if given == "paper":
+        return 11 * parameters
+    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 0:
+        raise StrategyError(f'initial must be a whole number from 0, "paper" (11 for each parameter) or None, not {shown(given)}')
+    return int(given)
+
+
+def _seed(given: int | None) -> int:
+    if given is None:
+        return int(np.random.SeedSequence().entropy) % 2**63  # type: ignore[arg-type]
+    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 0:
+        raise StrategyError(f"seed must be a whole number from 0, or None, not {shown(given)}")
+    return int(given)
