@@ -34,10 +34,13 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="run nothing, print what was saved")
     options = parser.parse_args()
     if not options.table:
-        cells = itertools.product(  # seeds outermost: whenever it is killed, the cells have equally many
+        cells = itertools.product(  # seeds outermost: whenever it is killed, every cell has about as many
             options.seeds, options.problems, options.scenarios, options.strategies, options.surrogates
         )
-        runs = [Run(*names, seed=seed, budget=options.budget) for seed, *names in cells]
+        runs = [
+            Run(problem, scenario, strategy, surrogate, seed, options.budget)
+            for seed, problem, scenario, strategy, surrogate in cells
+        ]
         campaign(runs, options.out, jobs=options.jobs, report=partial(print, flush=True))
     print(table(load(options.out)))
 

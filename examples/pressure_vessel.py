@@ -65,7 +65,7 @@ def main() -> None:
         so_far = "" if best is None else f"best ${best.value:.2f}"
         print(f"trial {trial.id:2}   {outcome:40} {so_far}", flush=True)
 
-    if best is None:
+    if best is None or best.value is None:
         sys.exit("no design passed its inspection")
     print(f"\nbest design    {dict(best.params)}")
     excess = best.value / KNOWN_OPTIMUM - 1

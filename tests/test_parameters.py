@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from spaces import EXTREMES, HUGE, TINY, resolution, spaces
+from spaces import EXTREMES, TINY, resolution, spaces
 
 from cbob.errors import SpaceError
 from cbob.space import Categorical, Float, Int, Space, parameter_from_dict

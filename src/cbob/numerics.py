@@ -18,6 +18,7 @@ Stated accuracy (tests, against mpmath): relative 1e-12 for every z in [-1e8, 30
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -36,8 +37,9 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
-SQRT_HALF_PI = np.sqrt(0.5 * np.pi)
+LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
+SQRT_HALF_PI = math.sqrt(0.5 * math.pi)
+SQRT_HALF = math.sqrt(0.5)
 # Below this the continued fraction takes over: 40 levels reach machine precision from a = 5 on, and the direct formula has
 # lost less than a^4 eps = 1e-13 by then.
 TAIL = -5.0
@@ -64,7 +66,7 @@ def truncation(z: Array) -> Truncation:
     z = np.asarray(z, dtype=float)
     bulk = np.maximum(z, TAIL)
     # Beyond 37 the hazard is below 1e-298 and erfcx would overflow.
-    hazard = 1.0 / (SQRT_HALF_PI * erfcx(-np.minimum(bulk, 37.0) / np.sqrt(2.0)))
+    hazard = 1.0 / (SQRT_HALF_PI * erfcx(-np.minimum(bulk, 37.0) * SQRT_HALF))
     excess = bulk + hazard
     shrink = 1.0 - hazard * excess
     far = z < TAIL
@@ -73,6 +75,18 @@ def truncation(z: Array) -> Truncation:
         c1, c2 = _fractions(a)
         hazard[far], excess[far], shrink[far] = a + c1, c1, (c2 - c1) / (a + c2)
     return Truncation(hazard, excess, shrink)
+
+
+def truncation_at(z: float) -> tuple[float, float, float]:
+    """`truncation` of one number, without the cost of an array: sequential EP calls it once a site."""
+    if z < TAIL:
+        tail = 0.0
+        for level in range(LEVELS, 1, -1):
+            tail = level / (tail - z)
+        first = 1.0 / (tail - z)
+        return first - z, first, (tail - first) / (tail - z)
+    hazard = 1.0 / (SQRT_HALF_PI * float(erfcx(-min(z, 37.0) * SQRT_HALF)))
+    return hazard, z + hazard, 1.0 - hazard * (z + hazard)
 
 
 def log_improvement(z: Array) -> tuple[Array, Array]:

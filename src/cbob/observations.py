@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,7 +92,7 @@ def dataset(
 ) -> Dataset:
     """The told trials in order of id. If any failure is unexplained, RAN follows the declared constraints.
 
-    `rows` are rows of trials already encoded, by id.
+    `rows` spares the encoding where the rows are known, by id.
     """
     told = sorted((trial for trial in trials if trial.told), key=lambda trial: trial.id)
     learned = any(trial.unexplained for trial in told)
@@ -108,10 +108,9 @@ def dataset(
         if learned:
             signs[n, -1] = 1 if trial.unexplained else -1 if trial.ran else 0
     values = np.array([math.nan if trial.value is None else trial.value for trial in told])
+    encoded = [space.encode(trial.params) if rows is None else rows[trial.id] for trial in told]
     return Dataset(
-        rows=np.array(
-            [space.encode(trial.params) if rows is None else rows[trial.id] for trial in told]
-        ).reshape(-1, space.width),
+        rows=np.array(encoded).reshape(-1, space.width),
         objective=direction_sign(direction) * values,
         margins=margins,
         signs=signs,

@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 
 from cbob import Optimizer, __version__
-from cbob.observations import direction_sign
 from cbob.bench.problems import get
 from cbob.bench.scenarios import Scenario, constraints_for, reveal
+from cbob.observations import direction_sign
 
 __all__ = ["Record", "Run", "campaign", "execute", "load", "summarise", "table"]
 

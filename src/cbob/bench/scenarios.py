@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, TypedDict
 
-from cbob.constraints import Constraint
 from cbob.bench.problems import Problem
+from cbob.constraints import Constraint
 
 __all__ = ["Scenario", "Told", "constraints_for", "reveal"]
 

@@ -10,8 +10,9 @@ a site exp(nu_i g_i - tau_i g_i^2 / 2) matched to it in the company of all the o
 with the cavities N(c_i, v_i): the posterior marginals with the own site divided out. These sites are log-concave, so every
 tau_i >= 0 and every cavity is proper. Everything is scaled by the prior deviations first, so units never matter.
 
-All sites are updated at once (one factorisation a sweep); the step is halved when a sweep does not come closer, and when that
-stalls - many sites on nearly one latent value - the sites are visited one at a time, which does converge.
+All sites are updated at once, one factorisation a sweep, until a sweep fails to halve the distance to the last: that happens when
+many sites bear on nearly one latent value, and all correct for it together. From then on they are visited one at a time, which
+converges in a few sweeps.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.blas import dger
 
 from cbob.linalg import cholesky, solve_lower
-from cbob.models.sites import match_truncation
+from cbob.models.sites import match_one, match_truncation
 from cbob.numerics import log_ndtr
 
 Array = NDArray[np.float64]
@@ -188,16 +189,16 @@ def _iterate(
     nothing = np.zeros_like(m)
     state = _State.implied(m, K, *(start or (nothing, nothing)))
     step, before = 1.0, np.inf
+    # A sequential sweep costs n interpreted steps: for many sites, damping is tried first.
+    least_step = 1.0 if m.size <= 200 else 0.1
     for sweep in range(1, max_sweeps + 1):
-        if step > 0.1:
-            moved = _all_at_once(state, m, K, s, scale, step)
-        else:
-            moved = _one_by_one(state, m, K, s, scale)
-        residual = _distance(state, moved) / max(step, 0.1)
+        together = step >= least_step
+        moved = _all_at_once(state, m, K, s, scale, step) if together else _one_by_one(state, m, K, s, scale)
+        residual = _distance(state, moved) / (step if together else 1.0)
         state = moved
         if residual <= tolerance:
             return state, residual, sweep
-        if residual > 0.7 * before:
+        if together and residual > 0.5 * before:
             step *= 0.5
         before = residual
     return state, residual, max_sweeps
@@ -225,16 +226,19 @@ def _one_by_one(state: _State, m: Array, K: Array, s: Array, scale: Array) -> _S
     precision, shift = state.precision.copy(), state.shift.copy()
     mean, cov = state.mean.copy(), np.array(K - state.half.T @ state.half, order="F")
     for i in range(m.size):
-        variance = max(cov[i, i], TINY)
-        left = max(1.0 - precision[i] * variance, variance)
-        cavity = np.array([(mean[i] - variance * shift[i]) / left]), np.array([variance / left])
-        _, new_precision, new_shift = match_truncation(*cavity, s[i : i + 1], scale[i : i + 1])
-        gain, push = new_precision[0] - precision[i], new_shift[0] - shift[i]
+        variance, tau, nu = float(cov[i, i]), float(precision[i]), float(shift[i])
+        if variance <= TINY:
+            continue  # rounding is all that is left of it
+        left = max(1.0 - tau * variance, variance)
+        new_tau, new_nu = match_one((mean[i] - variance * nu) / left, variance / left, s[i], scale[i])
+        grown = 1.0 + (new_tau - tau) * variance
+        if grown <= TINY:
+            continue
+        factor = (new_tau - tau) / grown
         column = cov[:, i].copy()
-        factor = gain / (1.0 + gain * variance)
-        mean += column * (push - factor * (mean[i] + variance * push))
+        mean += column * ((new_nu - nu) - factor * (mean[i] + variance * (new_nu - nu)))
         cov = dger(-factor, column, column, a=cov, overwrite_a=1)
-        precision[i], shift[i] = new_precision[0], new_shift[0]
+        precision[i], shift[i] = new_tau, new_nu
     return _State.implied(m, K, precision, shift)  # afresh, so that rounding does not add up over sweeps
 
 

@@ -18,12 +18,13 @@ Gaussian sites never come here: they are conditioned on exactly.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cbob.numerics import log_ndtr, truncation
+from cbob.numerics import log_ndtr, truncation, truncation_at
 
 Array = NDArray[np.float64]
 
@@ -52,3 +53,14 @@ def match_truncation(mean: Array, variance: Array, signs: Array, scale: float | 
     precision = share * (hazard * excess) / (variance * left)
     shift = precision * mean + signs * hazard / (spread * left)
     return Match(log_ndtr(z), precision, shift)
+
+
+def match_one(mean: float, variance: float, sign: float, scale: float) -> tuple[float, float]:
+    """Precision and shift of `match_truncation` for a single cavity, without the cost of arrays."""
+    total = variance + scale * scale
+    spread = math.sqrt(total)
+    hazard, excess, shrink = truncation_at(max(sign * mean / spread, FARTHEST))
+    share = variance / total
+    left = scale * scale / total + share * shrink
+    precision = share * hazard * excess / (variance * left)
+    return precision, precision * mean + sign * hazard / (spread * left)

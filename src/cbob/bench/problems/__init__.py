@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from cbob.errors import CbobError, listed, shown
 from cbob.bench.problems import analytic
 from cbob.bench.problems.record import Measured, Problem
+from cbob.errors import CbobError, listed, shown
 
 __all__ = ["PROBLEMS", "Measured", "Problem", "get"]
 

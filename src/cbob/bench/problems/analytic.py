@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from cbob.bench.problems.record import Measured, Problem
 from cbob.constraints import Constraint, as_constraints
 from cbob.space import Float, Space
-from cbob.bench.problems.record import Measured, Problem
 
 __all__ = ["RECORDS"]
 
