@@ -23,7 +23,7 @@ EXTREMES = [
     Float(TINY, HUGE, log=True),
     Float(1e-300, 1e-299, log=True),
     Float(1e300, math.nextafter(1e300, math.inf), log=True),
-    Float(1.0, math.nextafter(2.0, 3.0), log=True),
+    Float(1e275, 2.5e275, log=True),
     Int(0, 1),
     Int(1, 2, log=True),
     Int(-(2**63), 2**63),
@@ -33,6 +33,11 @@ EXTREMES = [
     Int(2**62, 2**62 + 5),
     Int(10**15, 10**15 + 10**6, log=True),
     Int(-5, 2**45),
+    Int(0, 10**17 + 3),
+    Int(1, 10**15, log=True),
+    Int(-(2**63) + 5, 2**63 - 5),
+    Int(7, 2**62 + 1, log=True),
+    Int(55398449997411453, 339520390934927887, log=True),
 ]
 
 

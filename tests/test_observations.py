@@ -59,14 +59,16 @@ def test_maximizing_flips_the_objective_and_nothing_else() -> None:
 
 
 def test_an_unexplained_failure_adds_the_learned_constraint() -> None:
-    data = dataset([*EXPLAINED, CRASHED], SPACE, LIMITS)
+    late = [trial(8, 0.0, satisfied="size"), trial(9, 1.0, failed=True, violated="size")]
+    data = dataset([*EXPLAINED, CRASHED, *late], SPACE, LIMITS)
     assert data.names == ("size", "accuracy", RAN)
     assert np.isnan(data.margins[:, -1]).all()
-    # ran, ran though infeasible, no value, ran, ran though undecided, explained failure, unexplained one
-    assert data.signs[:, -1].tolist() == [-1, -1, 0, -1, -1, 0, 1]
+    # ran, ran though infeasible, no value, ran, ran though undecided, an explained failure without a value;
+    # the unexplained one; ran with the value 0, an explained failure with a value
+    assert data.signs[:, -1].tolist() == [-1, -1, 0, -1, -1, 0, 1, -1, 0]
     before = dataset(EXPLAINED, SPACE, LIMITS)
-    np.testing.assert_array_equal(data.margins[:-1, :-1], before.margins)
-    np.testing.assert_array_equal(data.signs[:-1, :-1], before.signs)
+    np.testing.assert_array_equal(data.margins[:6, :-1], before.margins)
+    np.testing.assert_array_equal(data.signs[:6, :-1], before.signs)
 
 
 def test_a_value_with_a_lost_reading_did_not_run_well() -> None:

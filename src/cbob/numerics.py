@@ -7,13 +7,14 @@ Symbols: phi and Phi are the density and the distribution function of N(0, 1), a
     shrink   s(z) = 1 - h(z) e(z)         variance of the truncated variable; 1/z^2 for z << 0
     improvement   z Phi(z) + phi(z)       E[max(z + x, 0)]
 
-Written as they stand, e, s and the improvement lose every digit by z = -1e4, because they are differences of nearly equal
-numbers. With a = -z > 0 and Laplace's continued fraction for the Mills ratio,
+Written as they stand, e, s and the improvement lose every digit by z = -1e4, because they are differences of
+nearly equal numbers. With a = -z > 0 and Laplace's continued fraction for the Mills ratio,
 
     Phi(-a)/phi(a) = 1/(a + c1),   c1 = 1/(a + c2),   c2 = 2/(a + 3/(a + 4/(a + ...)))
 
 no difference is left: h = a + c1, e = c1, s = (c2 - c1)/(a + c2) and improvement = phi(a) c1/(a + c1).
-Stated accuracy (tests, against mpmath): relative 1e-12 for every z in [-1e8, 30].
+Stated accuracy (tests, against mpmath): relative 1e-12 for every z in [-1e8, 30] where the result does not
+underflow; of a logarithm, 1e-12 of its size or of 1, whichever is larger.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from scipy.special import erfcx, log_ndtr, ndtr
 __all__ = [
     "improvement",
     "log_improvement",
-    "log_neg_log1m_exp",
     "log_ndtr",
+    "log_neg_log1m_exp",
     "ndtr",
     "normal_pdf",
     "truncation",
@@ -40,10 +41,12 @@ Array = NDArray[np.float64]
 LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 SQRT_HALF_PI = math.sqrt(0.5 * math.pi)
 SQRT_HALF = math.sqrt(0.5)
-# Below this the continued fraction takes over: 40 levels reach machine precision from a = 5 on, and the direct formula has
-# lost less than a^4 eps = 1e-13 by then.
+# Below this the continued fraction takes over: 40 levels reach machine precision from a = 5 on, and the
+# direct formula has lost about a^4 eps = 1e-13 by then.
 TAIL = -5.0
 LEVELS = 40
+# Beyond this the hazard, below 1e-297, counts as 0: erfcx would overflow, and z times a rest would grow.
+CERTAIN = 37.0
 
 
 class Truncation(NamedTuple):
@@ -65,8 +68,8 @@ def _fractions(a: Array) -> tuple[Array, Array]:
 def truncation(z: Array) -> Truncation:
     z = np.asarray(z, dtype=float)
     bulk = np.maximum(z, TAIL)
-    # Beyond 37 the hazard is below 1e-298 and erfcx would overflow.
-    hazard = 1.0 / (SQRT_HALF_PI * erfcx(-np.minimum(bulk, 37.0) * SQRT_HALF))
+    reach = erfcx(-np.minimum(bulk, CERTAIN) * SQRT_HALF)
+    hazard = np.where(bulk > CERTAIN, 0.0, 1.0 / (SQRT_HALF_PI * reach))
     excess = bulk + hazard
     shrink = 1.0 - hazard * excess
     far = z < TAIL
@@ -85,7 +88,7 @@ def truncation_at(z: float) -> tuple[float, float, float]:
             tail = level / (tail - z)
         first = 1.0 / (tail - z)
         return first - z, first, (tail - first) / (tail - z)
-    hazard = 1.0 / (SQRT_HALF_PI * float(erfcx(-min(z, 37.0) * SQRT_HALF)))
+    hazard = 0.0 if z > CERTAIN else 1.0 / (SQRT_HALF_PI * float(erfcx(-z * SQRT_HALF)))
     return hazard, z + hazard, 1.0 - hazard * (z + hazard)
 
 

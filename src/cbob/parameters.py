@@ -82,8 +82,9 @@ class Parameter(ABC):
 
 
 def _log_ratio(x: float, low: float) -> float:
-    """log(x / low) for x >= low > 0: accurate for neighbours, without overflow for the far apart."""
-    return math.log1p((x - low) / low) if x / 2 < low else math.log(x) - math.log(low)
+    """log(x / low) for x >= low > 0, accurate for neighbours too."""
+    beyond = (x - low) / low
+    return math.log1p(beyond) if math.isfinite(beyond) else math.log(x) - math.log(low)
 
 
 @dataclass(frozen=True)
@@ -218,8 +219,8 @@ class Int(Parameter):
         if not self.log:
             return index / float(self.levels)
         first = self.low - 0.5
-        edge: Array = np.log1p(index / first) / math.log1p(self.levels / first)
-        return edge
+        edge = np.log1p(index / first) / math.log1p(self.levels / first)
+        return np.minimum(edge, 1.0)  # the two functions may differ in the last bit
 
     def _middle(self, index: Array) -> Array:
         return (self._edge(index) + self._edge(index + 1)) / 2
@@ -232,7 +233,8 @@ class Int(Parameter):
         return np.where(u >= self._middle(last), last, np.clip(np.floor(index), 0.0, last))
 
     def _nearest(self, cells: Array) -> int:
-        return min(int(self._index(np.clip(cells, 0.0, 1.0))[0]), self.levels - 1)
+        index, last = float(self._index(np.clip(cells, 0.0, 1.0))[0]), self.levels - 1
+        return int(index) if index < float(last) else last  # as a float, a huge last index is another number
 
 
 @dataclass(frozen=True)

@@ -155,14 +155,17 @@ def _maximise(acquisition: Acquisition, beliefs: Beliefs, effort: Effort) -> Arr
     )
 
 
+# Boundaries known to a hundredth of the spread of the readings are not worth further exploration.
+RESOLUTION = 0.01
+
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
     {
-        "cbob": Climb(ExpectedImprovement, POB()),  # the paper: EICB with the potential of being the boundary
+        "cbob": Climb(ExpectedImprovement, POB(resolution=RESOLUTION)),  # the paper: EICB with the potential of being the boundary
         "cbob-mub": Climb(
             ExpectedImprovement, EMUB.adapted
         ),  # the same with the most-uncertain boundary, adaptive scale
         "eic": Climb(ExpectedImprovement),  # expected improvement times the probability of feasibility
-        "pi-cb": Climb(ProbabilityOfImprovement, POB()),  # probability of improvement, balanced
+        "pi-cb": Climb(ProbabilityOfImprovement, POB(resolution=RESOLUTION)),  # probability of improvement, balanced
         "mesc": Entropy(),  # min-value entropy search with constraints
         "tsc": Thompson(),  # Thompson sampling with constraints, in a trust region
         "sobol": Design(),  # a space-filling sequence: the floor for all others

@@ -43,9 +43,16 @@ class Exploration(ABC):
 
 @dataclass(frozen=True)
 class POB(Exploration):
-    """The potential of being the boundary: the probability that the latent value lies within beta deviations of the limit."""
+    """The potential of being the boundary: the probability that the latent value lies within beta deviations of the limit.
+
+    As printed, POB does not know how much there is to learn: on the boundary it is nearly 1 however small std has become, so that
+    a search ends up trying points a hair outside the limit again and again. Below `resolution` (a std, in latent units, where
+    readings have unit spread) it is therefore faded out smoothly, reaching the 0 at std 0 that Definition 1 asks for; 0 keeps
+    eq. 11 as it stands.
+    """
 
     beta: float = BETA
+    resolution: float = 0.0
 
     def rho(self, mean: Array, std: Array) -> Array:
         return self.slopes(mean, std).value
@@ -55,9 +62,14 @@ class POB(Exploration):
         certain = std <= 0.0
         safe = np.where(certain, 1.0, std)
         r = np.where(certain, np.inf, mean / safe)
-        in_r = normal_pdf(-self.beta - r) - normal_pdf(self.beta - r)
         value = ndtr(self.beta - r) - ndtr(-self.beta - r)
-        return Slopes(value, in_r / safe, np.where(certain, 0.0, -mean / safe**2) * in_r)
+        in_r = normal_pdf(-self.beta - r) - normal_pdf(self.beta - r)
+        in_mean, in_std = in_r / safe, np.where(certain, 0.0, -mean / safe**2) * in_r
+        if self.resolution > 0.0:
+            t = np.minimum(std / self.resolution, 1.0)
+            fade, fade_slope = t * t * (3.0 - 2.0 * t), 6.0 * t * (1.0 - t) / self.resolution
+            value, in_mean, in_std = fade * value, fade * in_mean, fade * in_std + fade_slope * value
+        return Slopes(value, in_mean, in_std)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ latent units. `predict` answers in the units of the readings.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -22,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cbob.models.fit import Fit, Objective, Priors, Problem, Sites, climb, evaluate, score
 from cbob.models.gp import Posterior
-from cbob.models.warp import Warp, fold, typical_size
+from cbob.models.warp import Shape, Warp, fold, typical_size
 from cbob.numerics import ndtr
 from cbob.trials import Kind, Reading
 
@@ -32,6 +33,8 @@ Array = NDArray[np.float64]
 GROWTH = 1.25
 COLD_EVALUATIONS = 60
 WARM_EVALUATIONS = 8
+# Log knees at which the search for a warp starts; from there the evidence has one maximum, as far as we have seen.
+KNEES = (0.0, -5.0)
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ class Memory:
     precision: Array
     shift: Array
     searched_at: int
+    shape: Shape = Shape.SYMMETRIC
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -70,12 +74,13 @@ class Memory:
             "precision": self.precision.tolist(),
             "shift": self.shift.tolist(),
             "searched_at": self.searched_at,
+            "shape": int(self.shape),
         }
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Memory:
-        arrays = (np.array(state[key], dtype=float) for key in ("theta", "precision", "shift"))
-        return cls(*arrays, int(state["searched_at"]))
+        theta, precision, shift = (np.array(state[key], dtype=float) for key in ("theta", "precision", "shift"))
+        return cls(theta, precision, shift, int(state["searched_at"]), Shape(state["shape"]))
 
     def sites_of(self, rows: NDArray[np.intp]) -> Sites:
         precision, shift = np.zeros(rows.size), np.zeros(rows.size)
@@ -138,7 +143,7 @@ class HLGP:
         """What this kind of surrogate makes of the readings."""
         return margins, signs
 
-    def _problem(self, kept: NDArray[np.bool_]) -> Problem:
+    def _problem(self, kept: NDArray[np.bool_], shape: Shape) -> Problem:
         values, signed = kept & self._values, kept & self._signed
         return Problem(
             X_values=self._X[values],
@@ -148,6 +153,7 @@ class HLGP:
             groups=np.arange(self._X.shape[1]) if self.groups is None else self.groups,
             unit=self._unit,
             scale=self.settings.scale,
+            shape=shape,
             warped=self.settings.warp and bool(values.any()),
         )
 
@@ -155,55 +161,55 @@ class HLGP:
         """Hyperparameters from (a subset of) the kept readings; then EP over all of them."""
         settings = self.settings
         few = kept & _choose(self._X, kept, settings.fit_limit, focus)
-        problem, size = self._problem(few), int(kept.sum())
-        signed = np.flatnonzero(few & self._signed)
-        fits: list[Fit] = []
-        if memory is not None:
-            warm = climb(
-                problem, settings.priors, memory.theta, memory.sites_of(signed),
-                objective=settings.objective, evaluations=WARM_EVALUATIONS,
-            )  # fmt: skip
-            fits.append(warm)
+        signed, size = np.flatnonzero(few & self._signed), int(kept.sum())
+        starts: list[tuple[Shape, Fit, int]] = []  # shape of the warp, where to start, evaluations to spend
         searched_at = 0 if memory is None else memory.searched_at
         if memory is None or size >= GROWTH * searched_at:
-            fits.extend(self._cold_fits(problem))
+            starts.extend((shape, start, COLD_EVALUATIONS) for shape, start in self._cold_starts(few))
             searched_at = size
-        best = max(fits, key=lambda fit: fit.score)
+        if memory is not None:
+            here = Fit(memory.theta, memory.sites_of(signed), -np.inf)
+            starts.append((memory.shape, here, WARM_EVALUATIONS))
+        fits = [
+            (climb(self._problem(few, shape), settings.priors, start, settings.objective, evaluations), shape)
+            for shape, start, evaluations in starts
+        ]
+        best, shape = max(fits, key=lambda pair: pair[0].score)
         # The sites of all kept signs, at the hyperparameters that won.
         every = np.flatnonzero(kept & self._signed)
         precision, shift = np.zeros(self._X.shape[0]), np.zeros(self._X.shape[0])
         if every.size:
             precision[signed], shift[signed] = best.sites.precision, best.sites.shift
             start = Sites(precision[every], shift[every])
-            sites = evaluate(self._problem(kept), best.theta, start, tolerance=1e-6).sites
+            sites = evaluate(self._problem(kept, shape), best.theta, start, tolerance=1e-6).sites
             precision[every], shift[every] = sites.precision, sites.shift
-        return Memory(best.theta, precision, shift, searched_at)
+        return Memory(best.theta, precision, shift, searched_at, shape)
 
-    def _cold_fits(self, problem: Problem) -> list[Fit]:
-        """Climb from the best two of a few spread starts: short or long lengthscales, with and without a warp."""
-        settings = self.settings
-        groups = int(problem.groups.max()) + 1
-        table = settings.priors.table(groups, problem.warped)
-        nothing = Sites(np.zeros(problem.signs.size), np.zeros(problem.signs.size))
+    def _cold_starts(self, few: NDArray[np.bool_]) -> list[tuple[Shape, Fit]]:
+        """For each shape of the warp, the best of a few spread starts: short and long lengthscales, early and late knees."""
+        warped = self.settings.warp and bool((few & self._values).any())
         starts = []
-        for stretch in (-1.0, 0.0, 1.0):
-            for knee in (table[-1, 3], 0.0, -4.0) if problem.warped else (table[-1, 3],):
+        for shape in self._shapes() if warped else (Shape.SYMMETRIC,):
+            problem = self._problem(few, shape)
+            groups = int(problem.groups.max()) + 1
+            table = self.settings.priors.table(groups, problem.warped)
+            nothing = Sites(np.zeros(problem.signs.size), np.zeros(problem.signs.size))
+            tried = []
+            for stretch, knee in itertools.product((-1.0, 0.0, 1.0), KNEES):
                 theta = table[:, 0].copy()
                 theta[:groups] += stretch
-                theta[-1] = knee
-                starts.append(score(problem, settings.priors, theta, nothing))
-        starts.sort(key=lambda fit: -fit.score)
-        return [
-            climb(
-                problem, settings.priors, start.theta, start.sites,
-                objective=settings.objective, evaluations=COLD_EVALUATIONS,
-            )
-            for start in starts[:2]
-        ]  # fmt: skip
+                theta[-1] = np.clip(knee, table[-1, 2], table[-1, 3])
+                tried.append(score(problem, self.settings.priors, theta, nothing))
+            starts.append((shape, max(tried, key=lambda fit: fit.score)))
+        return starts
+
+    def _shapes(self) -> tuple[Shape, ...]:
+        """The warps worth considering."""
+        return tuple(Shape)
 
     def _condition(self, kept: NDArray[np.bool_]) -> None:
-        problem, theta = self._problem(kept), self.memory.theta
-        warped = fold(problem.margins, problem.unit, float(theta[-1]))
+        problem, theta = self._problem(kept, self.memory.shape), self.memory.theta
+        warped = fold(problem.margins, problem.unit, problem.shape, float(theta[-1]))
         kernel = problem.kernel(theta, warped.offset)
         sites = self.memory.sites_of(np.flatnonzero(kept & self._signed))
         virtual, virtual_noise = sites.as_readings(kernel.variance)
@@ -240,13 +246,17 @@ class GPR(HLGP):
     """Gaussian process regression on values; `reference` is the value that stands at 0 in latent units."""
 
     def __init__(self, settings: Settings | None = None, *, groups: NDArray[np.intp] | None = None) -> None:
-        super().__init__(settings or replace(Settings(), warp=False), groups=groups)
+        super().__init__(settings or Settings(), groups=groups)
 
     def _read(self, margins: Array, signs: NDArray[np.int8]) -> tuple[Array, NDArray[np.int8]]:
         finite = margins[np.isfinite(margins)]
         # With a warp, the best value is where detail matters; without one, any reference will do and the mean is kindest.
         self.reference = 0.0 if not finite.size else float(finite.min() if self.settings.warp else _safe_mean(finite))
         return _safe_difference(margins, self.reference), np.zeros_like(signs)
+
+    def _shapes(self) -> tuple[Shape, ...]:
+        # UPPER would end at the best value seen, but for a knee: no place for improvements.
+        return Shape.SYMMETRIC, Shape.LOWER
 
     def latent(self, value: float) -> float:
         return float(self.warp(_safe_difference(np.array([value]), self.reference))[0])

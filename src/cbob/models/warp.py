@@ -1,16 +1,21 @@
 """The monotone warp of readings: only the sign at the limit is sacred, so decades are folded into a logarithm.
 
-    w(g) = sign(g) log(1 + |g|/c) / s
+Three shapes, all with w(0) = 0, folded by a knee k > 0 and scaled by s to unit spread:
 
-keeps the limit at 0. The knee c separates what is treated as linear (|g| << c) from what is treated as logarithmic; c is learned
-with the hyperparameters, its Jacobian included, and a large c is no warp at all. s is the standard deviation of the warped
-readings, so that a surrogate always sees readings of unit spread, and `offset` is their mean: a reading that varies by 1 around
-1e4 has the offset 1e4, which the surrogate's prior has to allow for.
+    SYMMETRIC   w = sign(g) log(1 + |g|/k) / s     decades on both sides of the limit; a large knee is no warp at all
+    UPPER       w =  log(1 + g/c) / s              c = k + the largest -g: a quantity that is a ratio to its limit, like a size
+    LOWER       w = -log(1 - g/c) / s              c = k + the largest g: the same from the other side, like 1 - x y z
+
+The shape is chosen and the knee learned with the hyperparameters, by the evidence, Jacobian included. s is the standard deviation of
+the warped readings, so that a surrogate always sees readings of unit spread, and `offset` is their mean: a reading that varies by 1
+around 1e4 has the offset 1e4, which the surrogate's prior has to allow for.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,36 +25,54 @@ Array = NDArray[np.float64]
 # Readings that vary by less than this share of their own size are scaled by their size: the prior variance of the constant is
 # the square of offset/spread, and beyond 1e6 times the rest it would drown the rest in rounding.
 LEAST_SPREAD = 1e-3
+LARGEST = float(np.finfo(float).max)
+# A reading this many units away is held there: the ratio of two floats, or of that to the knee, can overflow.
+FARTHEST = 1e290
+
+
+class Shape(IntEnum):
+    """Which sides of the limit the logarithm folds."""
+
+    LOWER = -1
+    SYMMETRIC = 0
+    UPPER = 1
 
 
 def typical_size(margins: Array) -> float:
     """The median size of the readings that are not 0: the unit in which the knee is searched."""
-    size = np.abs(margins[margins != 0.0])
-    return float(np.median(size)) if size.size else 1.0
+    size = np.sort(np.abs(margins[margins != 0.0]))
+    if not size.size:
+        return 1.0
+    low, high = size[(size.size - 1) // 2], size[size.size // 2]
+    return float(low + (high - low) / 2.0)  # their mean, whose sum would overflow near the largest float
 
 
 @dataclass(frozen=True)
 class Warp:
-    """w(g) = sign(g) log1p(|g| / (knee * unit)) / spread, with knee = exp(log_knee); `unit` brings g near 1 first."""
+    """One warp. `unit` brings g near 1 first; `turn` is k for the symmetric shape and c for the others (see above)."""
 
+    shape: Shape
     unit: float
-    log_knee: float
+    turn: float
     spread: float
 
     def __call__(self, margins: Array) -> Array:
-        return _fold(np.asarray(margins, dtype=float) / self.unit, np.exp(self.log_knee)) / self.spread
+        return _folded(_in_units(margins, self.unit), self.shape, self.turn).value / self.spread
 
     def inverse(self, latent: Array) -> Array:
         """The reading whose warp this is, held inside the floating-point range."""
-        folded = np.clip(np.asarray(latent, dtype=float) * self.spread, -700.0, 700.0)
+        w = np.clip(np.asarray(latent, dtype=float) * self.spread, -700.0, 700.0)
+        if self.shape is Shape.SYMMETRIC:
+            g = np.sign(w) * np.expm1(np.abs(w))
+        else:
+            g = self.shape * np.expm1(self.shape * w)
         with np.errstate(over="ignore"):
-            unfolded = np.sign(folded) * np.expm1(np.abs(folded)) * np.exp(self.log_knee) * self.unit
-        return np.nan_to_num(unfolded, posinf=np.finfo(float).max, neginf=-np.finfo(float).max)
+            return np.nan_to_num(g * self.turn * self.unit, posinf=LARGEST, neginf=-LARGEST)
 
 
 @dataclass(frozen=True)
 class Warped:
-    """Warped readings y, log |dy/dg| summed over them, and the derivatives of both (and of mean y) in log c."""
+    """Warped readings y, log |dy/dg| summed over them, and the derivatives of both (and of mean y) in the log of the knee."""
 
     warp: Warp
     y: Array
@@ -60,12 +83,14 @@ class Warped:
     log_jacobian_slope: float
 
 
-def fold(margins: Array, unit: float, log_knee: float) -> Warped:
+def fold(margins: Array, unit: float, shape: Shape, log_knee: float) -> Warped:
     """Warp the readings for one knee. `unit` is only a change of units and has no place in the Jacobian."""
-    g = margins / unit
-    c = float(np.exp(log_knee))
-    w = _fold(g, c)
-    w_slope = -g / (c + np.abs(g))
+    g = _in_units(margins, unit)
+    knee = float(np.exp(log_knee))
+    turn = knee if shape is Shape.SYMMETRIC else knee + float(np.max(-shape * g, initial=0.0))
+    w, w_slope, log_rate, rate_slope = _folded(g, shape, turn)
+    # The derivatives above are in log turn; in log knee they are knee/turn of that.
+    w_slope, rate_slope = w_slope * (knee / turn), rate_slope * (knee / turn)
     size = float(np.sqrt(np.mean(w**2))) if w.size else 0.0
     spread = float(np.std(w)) if w.size else 0.0
     if size == 0.0:
@@ -76,11 +101,40 @@ def fold(margins: Array, unit: float, log_knee: float) -> Warped:
         spread_slope = float(np.mean((w - w.mean()) * w_slope)) / spread
     y = w / spread
     y_slope = w_slope / spread - y * (spread_slope / spread)
-    log_jacobian = float(-np.log(c + np.abs(g)).sum() - g.size * np.log(spread))
-    log_jacobian_slope = float(-(c / (c + np.abs(g))).sum() - g.size * spread_slope / spread)
     offset, offset_slope = (float(y.mean()), float(y_slope.mean())) if y.size else (0.0, 0.0)
-    return Warped(Warp(unit, log_knee, spread), y, y_slope, offset, offset_slope, log_jacobian, log_jacobian_slope)
+    return Warped(
+        warp=Warp(shape, unit, turn, spread),
+        y=y,
+        y_slope=y_slope,
+        offset=offset,
+        offset_slope=offset_slope,
+        log_jacobian=float(log_rate.sum() - g.size * np.log(spread)),
+        log_jacobian_slope=float(rate_slope.sum() - g.size * spread_slope / spread),
+    )
 
 
-def _fold(g: Array, c: float) -> Array:
-    return np.sign(g) * np.log1p(np.abs(g) / c)
+def _in_units(margins: Array, unit: float) -> Array:
+    with np.errstate(over="ignore"):
+        return np.clip(np.asarray(margins, dtype=float) / unit, -FARTHEST, FARTHEST)
+
+
+class _Folded(NamedTuple):
+    """w before scaling, log dw/dg, and the derivatives of both in log turn."""
+
+    value: Array
+    value_slope: Array
+    log_rate: Array
+    log_rate_slope: Array
+
+
+def _folded(g: Array, shape: Shape, turn: float) -> _Folded:
+    # All three are sign * log1p(distance / turn), with dw/dg = 1/(turn + distance).
+    sign = np.sign(g) if shape is Shape.SYMMETRIC else np.full_like(g, float(shape))
+    distance = np.maximum(sign * g, (1e-12 - 1.0) * turn)  # a reading beyond the fold's end is held just inside it
+    beyond = turn + distance
+    return _Folded(
+        value=sign * np.log1p(distance / turn),
+        value_slope=-sign * distance / beyond,
+        log_rate=-np.log(beyond),
+        log_rate_slope=-turn / beyond,
+    )
