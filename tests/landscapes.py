@@ -47,7 +47,7 @@ def broken(opt: Optimizer, readings: Mapping[str, float]) -> list[str]:
 
 
 def tell(opt: Optimizer, trial: Trial, land: Land, *, hide: str = "S2") -> Trial:
-    """S1 hides the objective of a broken trial, S2 the broken readings as well, and S3 all but that it failed."""
+    """Of a broken trial S1 hides the objective, S2 the broken readings too, S3 all but that it failed."""
     value, readings = land(trial.params)
     names = broken(opt, readings)
     if not names:

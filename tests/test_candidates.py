@@ -1,5 +1,6 @@
 """The maximiser on acquisitions whose maximum is known, in spaces of every kind."""
 
+import math
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -198,23 +199,17 @@ def test_it_never_returns_a_taken_row(space: Space) -> None:
         taken = np.vstack([taken, row])
 
 
-def test_the_last_free_point_of_a_finite_space_is_found() -> None:
-    """Even where the pool is far smaller than the space."""
-    space = Space({"a": Int(0, 30), "b": Int(1, 40, log=True)})
+@pytest.mark.parametrize("free", [[2399], [119, 2399, 4679]])
+def test_the_best_free_point_of_a_finite_space_is_found(free: list[int]) -> None:
+    """Where few are left of many, the pool has none of them."""
+    space = Space({"a": Int(0, 119), "b": Int(1, 40, log=True)})
     every = space.enumerate(10_000)
     assert every is not None
-    row = search(hill(every[0]), space, 0, taken=np.delete(every, 1111, axis=0))
-    np.testing.assert_array_equal(row, every[1111])
-
-
-def test_of_several_free_points_the_best_is_taken() -> None:
-    space = Space({"a": Int(0, 9), "b": Int(0, 9)})
-    every = space.enumerate(100)
-    assert every is not None
-    free = [3, 47, 96]
-    acquisition = hill(every[44])
-    row = search(acquisition, space, 0, taken=np.delete(every, free, axis=0))
-    np.testing.assert_array_equal(row, every[47])
+    assert len(every) == 4800
+    nothing = np.empty((0, space.width))
+    assert not any(is_taken(every[i], pool(space, nothing, Effort(), np.random.default_rng(0))) for i in free)
+    row = search(hill(every[2400], 1.0), space, 0, taken=np.delete(every, free, axis=0))
+    np.testing.assert_array_equal(row, every[2399])
 
 
 @pytest.mark.parametrize(
@@ -281,6 +276,8 @@ def test_values_that_are_no_numbers_do_not_stop_it(space: Space, bad: float) -> 
         )
         row = search(acquisition, space, 0)
         np.testing.assert_array_equal(row, space.snap(row[None])[0])
+        if share < 1.0 and bad != math.inf:
+            assert math.isfinite(acquisition.value(row[None])[0]), "there are better rows"
 
 
 @every_space

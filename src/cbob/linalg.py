@@ -75,8 +75,7 @@ def inverse_from_cholesky(lower: Array) -> Array:
     """(L L')^-1, full and symmetric."""
     if not lower.size:
         return np.empty_like(lower, order="F")
-    half, _ = lapack.dpotri(lower, lower=1)
-    full = np.tril(half, -1)
-    full += full.T
-    full[np.diag_indices_from(full)] = np.diagonal(half)
+    half, _ = lapack.dpotri(lower, lower=1)  # `cholesky` left zeros above the diagonal, and so does this
+    full = half + half.T
+    full[np.diag_indices_from(full)] *= 0.5
     return full  # type: ignore[no-any-return]

@@ -126,6 +126,25 @@ def test_rho_vanishes_with_the_uncertainty_away_from_the_boundary(
         assert rho[-1] == 0.0
 
 
+def test_pob_with_a_resolution_is_eq_11_above_it_and_fades_out_below() -> None:
+    mean = np.array([-0.7, 0.0, 0.0, 0.1, 3.0])
+    for std in (0.2, 0.5, 7.0):
+        np.testing.assert_array_equal(
+            POB(resolution=0.2).rho(mean, np.full(5, std)), POB().rho(mean, np.full(5, std))
+        )
+    fading = POB(resolution=0.2).rho(np.zeros(50), np.linspace(0.0, 0.2, 50))
+    assert fading[0] == 0.0
+    assert (np.diff(fading) > 0.0).all()
+    std = np.array([0.01, 0.05, 0.1, 0.15, 0.19])
+    value, in_mean, in_std = POB(resolution=0.2).slopes(mean, std)
+    assert ((value >= 0.0) & (value <= POB().rho(mean, std))).all()
+    explore, step = POB(resolution=0.2), 1e-3 * std
+    slope = differences(lambda m: explore.rho(m, std), mean, step)
+    np.testing.assert_allclose(in_mean, slope, rtol=1e-7, atol=1e-9)
+    slope = differences(lambda s: explore.rho(mean, s), std, step)
+    np.testing.assert_allclose(in_std, slope, rtol=1e-7, atol=1e-9)
+
+
 def test_emub_is_the_same_on_both_sides_of_the_limit() -> None:
     mean, std = marginals(MEANS, STDS)
     for here, there in zip(EMUB(0.5).slopes(mean, std), EMUB(0.5).slopes(-mean, std), strict=True):

@@ -221,7 +221,7 @@ def test_in_many_dimensions_a_row_differs_from_the_centre_in_about_20() -> None:
     grid = TrustRegion(0.4).grid(space, centre, np.ones(80), 1000, np.random.default_rng(2))
     moved = (grid != centre).sum(axis=1)
     assert moved.min() >= 1
-    assert moved.mean() == pytest.approx(20.75, abs=1.0)  # one is certain to move
+    assert moved.mean() == pytest.approx(20.75, abs=0.4)  # one is certain to move
     few = TrustRegion(0.4).grid(
         MIXED, np.full(MIXED.width, 0.5), np.ones(MIXED.width), 50, np.random.default_rng(2)
     )

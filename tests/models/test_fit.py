@@ -119,7 +119,9 @@ def test_conditioning_on_values_first_equals_one_ep_over_values_and_signs(shape:
     given = problem(5, 4, shape=shape, scale=scale)
     theta = theta_at(given)
     dense = Dense(given, theta)
-    prior = dense.K + np.diag(np.where(np.arange(9) < 5, 0.0, dense.noise))  # noise of the values is in their sites
+    prior = dense.K + np.diag(
+        np.where(np.arange(9) < 5, 0.0, dense.noise)
+    )  # noise of the values is in their sites
     book = textbook_ep(
         np.zeros(9), prior, given.signs, values=dense.y, noise=np.full(5, dense.noise), scale=scale
     )  # fmt: skip
@@ -225,13 +227,25 @@ def test_a_duplicate_that_contradicts_its_value_stays_finite(noise: float) -> No
     given = replace(given, X_signs=given.X_values[held : held + 1], signs=np.array([1.0]))
     found = evaluate(given, theta_at(given, noise=noise), nothing(given), tolerance=1e-4)
     assert np.isfinite(found.value) and np.isfinite(found.gradient).all()
-    assert found.value < exactly(replace(given, signs=np.array([-1.0])), theta_at(given, noise=noise)).value - 10.0
+    assert (
+        found.value
+        < exactly(replace(given, signs=np.array([-1.0])), theta_at(given, noise=noise)).value - 10.0
+    )
 
 
 def test_evaluating_leaves_its_arguments_as_they_were() -> None:
     given, sites = problem(6, 3), Sites(np.full(3, 0.3), np.full(3, 0.1))
     theta = theta_at(given)
-    parts = (given.X_values, given.margins, given.X_signs, given.signs, given.groups, theta, sites.precision, sites.shift)
+    parts = (
+        given.X_values,
+        given.margins,
+        given.X_signs,
+        given.signs,
+        given.groups,
+        theta,
+        sites.precision,
+        sites.shift,
+    )
     kept = [part.copy() for part in parts]
     evaluate(given, theta, sites, tolerance=1e-8)
     climb(given, PRIORS, Fit(theta, sites, -np.inf), "evidence", 10)
@@ -244,31 +258,38 @@ def test_evaluating_leaves_its_arguments_as_they_were() -> None:
 def test_score_is_the_evidence_times_the_prior() -> None:
     given = problem(7, 0)
     theta = theta_at(given)
-    table = PRIORS.table(2, True)
-    log_prior = -0.5 * (((theta - table[:, 0]) / table[:, 1]) ** 2).sum()
-    assert score(given, PRIORS, theta, nothing(given)).score == pytest.approx(exactly(given, theta).value + log_prior)
+    # The lengthscales' prior as what it says: a level that all share plus differences, so a dense covariance.
+    away = theta - PRIORS.centre(2)
+    covariance = np.diag([PRIORS.difference**2] * 2) + PRIORS.level[1] ** 2
+    rest = away[2:] / [PRIORS.amplitude[1], PRIORS.noise[1], PRIORS.knee[1]]
+    log_prior = -0.5 * (away[:2] @ np.linalg.solve(covariance, away[:2]) + rest @ rest)
+    assert score(given, PRIORS, theta, nothing(given)).score == pytest.approx(
+        exactly(given, theta).value + log_prior
+    )
 
 
 def test_the_lengthscales_prior_grows_like_the_root_of_the_dimension() -> None:
-    centre = [np.exp(PRIORS.table(groups, True)[0, 0]) for groups in (1, 4, 16)]
+    centre = [np.exp(PRIORS.centre(groups)[0]) for groups in (1, 4, 16)]
     assert centre[1] / centre[0] == pytest.approx(2.0) and centre[2] / centre[0] == pytest.approx(4.0)
 
 
 def test_a_knee_that_is_not_learned_is_held_at_no_warp() -> None:
-    low, high = PRIORS.table(2, False)[-1, 2:]
+    low, high = PRIORS.bounds(2, False)[-1]
     assert low == high == PRIORS.knee_bounds[1]
 
 
 @pytest.mark.parametrize("objective", ["evidence", "virtual"])
 @pytest.mark.parametrize("counts", [(12, 0), (9, 6), (0, 12)], ids=str)
-def test_a_climb_raises_the_score_and_stays_inside_the_bounds(counts: tuple[int, int], objective: Any) -> None:
+def test_a_climb_raises_the_score_and_stays_inside_the_bounds(
+    counts: tuple[int, int], objective: Any
+) -> None:
     given = problem(*counts)
-    table = PRIORS.table(2, given.warped)
-    theta = np.clip(theta_at(given), table[:, 2], table[:, 3])
+    low, high = PRIORS.bounds(2, given.warped).T
+    theta = np.clip(theta_at(given), low, high)
     start = score(given, PRIORS, theta, nothing(given))
     top = climb(given, PRIORS, start, objective, 60)
     assert top.score > start.score + 0.1
-    assert (top.theta >= table[:, 2]).all() and (top.theta <= table[:, 3]).all()
+    assert (top.theta >= low).all() and (top.theta <= high).all()
     # What it says of its top is so: the sites it returns are those of its theta.
     assert top.score == pytest.approx(score(given, PRIORS, top.theta, nothing(given)).score, abs=1e-3)
 
@@ -276,13 +297,13 @@ def test_a_climb_raises_the_score_and_stays_inside_the_bounds(counts: tuple[int,
 @pytest.mark.parametrize("counts", [(12, 0), (9, 6), (0, 12)], ids=str)
 def test_a_climb_ends_where_no_step_raises_the_score(counts: tuple[int, int]) -> None:
     given = problem(*counts)
-    table = PRIORS.table(2, given.warped)
-    theta = np.clip(theta_at(given), table[:, 2], table[:, 3])
+    low, high = PRIORS.bounds(2, given.warped).T
+    theta = np.clip(theta_at(given), low, high)
     top = climb(given, PRIORS, score(given, PRIORS, theta, nothing(given)), "evidence", 200)
     for j in range(theta.size):
         for step in (-0.05, 0.05):
             beside = top.theta.copy()
-            beside[j] = np.clip(beside[j] + step, table[j, 2], table[j, 3])
+            beside[j] = np.clip(beside[j] + step, low[j], high[j])
             assert score(given, PRIORS, beside, top.sites).score < top.score + 0.01
 
 
@@ -297,7 +318,9 @@ def test_the_evidence_climb_is_no_worse_than_the_virtual_one() -> None:
 def test_a_climb_from_a_singular_corner_comes_back() -> None:
     """Long lengthscales, no noise and duplicates: only jitter makes the matrix positive definite."""
     given = problem(6, 4)
-    given = replace(given, X_values=np.repeat(given.X_values[:3], 2, axis=0), margins=np.repeat(given.margins[:3], 2))
+    given = replace(
+        given, X_values=np.repeat(given.X_values[:3], 2, axis=0), margins=np.repeat(given.margins[:3], 2)
+    )
     corner = np.array([5.0, 5.0, 7.0, -18.4, 0.0])
     start = score(given, PRIORS, corner, nothing(given))
     top = climb(given, PRIORS, start, "evidence", 60)

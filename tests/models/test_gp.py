@@ -41,7 +41,7 @@ def test_joint_covariance_equals_the_dense_formula() -> None:
 
 
 def test_a_bias_is_an_unknown_constant_mean() -> None:
-    """Generalised least squares for a constant of prior variance b, and b -> infinity (GPML, equation 2.42)."""
+    """Generalised least squares for the constant, as its variance b -> infinity (GPML, equation 2.42)."""
     wide = Matern52(KERNEL.lengthscales, KERNEL.amplitude, 1e8)
     K = matern52(X, X, KERNEL.lengthscales, KERNEL.amplitude) + np.diag(NOISE)
     k = matern52(X, Q, KERNEL.lengthscales, KERNEL.amplitude)
@@ -63,7 +63,9 @@ def test_without_noise_the_mean_goes_through_the_data_and_the_deviation_vanishes
 
 
 def test_far_from_the_data_the_prior_comes_back() -> None:
-    mean, std = Posterior(Matern52(np.array([0.02, 0.02]), 1.7, 0.0), X, Y, NOISE).predict(np.array([[9.0, 9.0]]))
+    mean, std = Posterior(Matern52(np.array([0.02, 0.02]), 1.7, 0.0), X, Y, NOISE).predict(
+        np.array([[9.0, 9.0]])
+    )
     assert mean == pytest.approx([0.0], abs=1e-12)
     assert std == pytest.approx([np.sqrt(1.7)], rel=1e-12)
 
@@ -114,7 +116,9 @@ def test_believing_conditions_the_covariance_on_the_pending_rows() -> None:
     _, cov = conditional(
         dense(both, both), dense(both, Q), dense(Q, Q), np.zeros(15), np.append(NOISE, np.full(3, 1e-9))
     )
-    assert posterior().believing(pending).predict(Q[3:])[1] == pytest.approx(np.sqrt(np.diagonal(cov))[3:], rel=1e-4)
+    assert posterior().believing(pending).predict(Q[3:])[1] == pytest.approx(
+        np.sqrt(np.diagonal(cov))[3:], rel=1e-4
+    )
 
 
 def test_believing_nothing_changes_nothing() -> None:

@@ -51,7 +51,10 @@ def test_a_site_keeps_its_digits_in_the_tail(z: float, scale: float) -> None:
 def test_one_cavity_gives_what_an_array_gives() -> None:
     rng = np.random.default_rng(0)
     mean, variance = rng.normal(size=200) * 10.0 ** rng.uniform(-3, 3, 200), 10.0 ** rng.uniform(-6, 2, 200)
-    signs, scale = rng.choice([-1.0, 1.0], 200), np.where(rng.random(200) < 0.5, 0.0, 10.0 ** rng.uniform(-6, 1, 200))
+    signs, scale = (
+        rng.choice([-1.0, 1.0], 200),
+        np.where(rng.random(200) < 0.5, 0.0, 10.0 ** rng.uniform(-6, 1, 200)),
+    )
     match = match_truncation(mean, variance, signs, scale)
     for i in range(200):
         one = match_one(float(mean[i]), float(variance[i]), float(signs[i]), float(scale[i]))

@@ -1,4 +1,4 @@
-"""The warp of readings: where it keeps the limit, how it goes back, and its derivatives against differences."""
+"""The warps of readings against their formulas, their way back, and their derivatives against differences."""
 
 import sys
 from typing import Any
@@ -51,10 +51,14 @@ def test_a_warped_reading_comes_back_over_ten_decades(shape: Shape, log_knee: fl
 @every_reading
 @every_shape
 @every_knee
-def test_warped_readings_are_the_formula_at_unit_spread(margins: Array, shape: Shape, log_knee: float) -> None:
+def test_warped_readings_are_the_formula_at_unit_spread(
+    margins: Array, shape: Shape, log_knee: float
+) -> None:
     warped = folded(margins, shape, log_knee)
     expected = formula(margins, shape, knee_of(log_knee, margins, shape))
-    assert warped.y * warped.warp.spread == pytest.approx(expected, rel=1e-5, abs=1e-15)  # log(1 + tiny) is rounded
+    assert warped.y * warped.warp.spread == pytest.approx(
+        expected, rel=1e-5, abs=1e-15
+    )  # log(1 + tiny) is rounded
     assert warped.warp(margins) == pytest.approx(warped.y, rel=1e-9, abs=1e-15)
     if np.std(expected) > 2.0 * LEAST_SPREAD * np.abs(expected).max():
         assert np.std(warped.y) == pytest.approx(1.0)
@@ -112,7 +116,9 @@ def test_derivatives_in_the_knee_equal_differences(margins: Array, shape: Shape,
 @every_reading
 @every_shape
 @every_knee
-def test_log_jacobian_is_the_sum_of_the_logarithms_of_dy_dg(margins: Array, shape: Shape, log_knee: float) -> None:
+def test_log_jacobian_is_the_sum_of_the_logarithms_of_dy_dg(
+    margins: Array, shape: Shape, log_knee: float
+) -> None:
     """The spread and c held, and readings counted in units: a change of units is no evidence."""
     unit, knee = typical_size(margins), knee_of(log_knee, margins, shape)
     with mpmath.workdps(60):
@@ -124,7 +130,7 @@ def test_log_jacobian_is_the_sum_of_the_logarithms_of_dy_dg(margins: Array, shap
 
 
 def _slope_of_formula(g: float, shape: Shape, knee: float) -> Any:
-    """dw/dg numerically; the symmetric warp has a corner in its second derivative at 0, hence one-sided there."""
+    """dw/dg by a one-sided difference: the symmetric warp has a corner in its slope at 0."""
     sign = shape or (1 if g >= 0.0 else -1)
     step = mpmath.mpf(10) ** -20 * (knee + sign * mpmath.mpf(g))
 
@@ -146,7 +152,14 @@ def test_units_do_not_matter(shape: Shape) -> None:
 @every_shape
 @every_knee
 def test_the_largest_and_the_smallest_floats_stay_finite(shape: Shape, log_knee: float) -> None:
-    for margins in ([HUGE, HUGE], [HUGE, -HUGE, 1.0], [5e-324, -5e-324], [1e-300, 1e-300, 1e300], [0.0, HUGE], []):
+    for margins in (
+        [HUGE, HUGE],
+        [HUGE, -HUGE, 1.0],
+        [5e-324, -5e-324],
+        [1e-300, 1e-300, 1e300],
+        [0.0, HUGE],
+        [],
+    ):
         warped = folded(np.array(margins), shape, log_knee)
         assert np.isfinite(warped.y).all() and np.isfinite(warped.y_slope).all()
         sums = [warped.log_jacobian, warped.log_jacobian_slope, warped.offset, warped.offset_slope]

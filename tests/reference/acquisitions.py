@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from reference import textbook_gp
 from scipy.integrate import quad
 
 from cbob.models.gp import Posterior
@@ -66,22 +67,15 @@ def min_value_entropy(minima: Iterable[float], means: Sequence[float], stds: Seq
     return float(np.mean([-math.log1p(-held * chance) for chance in below]))
 
 
-def matern(A: Array, B: Array, posterior: Posterior) -> Array:
-    """Paper, D.1, pair by pair, plus the variance of the constant."""
-    kernel, gram = posterior.kernel, np.empty((len(A), len(B)))
-    for i, a in enumerate(A):
-        for j, b in enumerate(B):
-            s = math.sqrt(5.0) * math.dist(a / kernel.lengthscales, b / kernel.lengthscales)
-            gram[i, j] = kernel.amplitude * (1.0 + s + s * s / 3.0) * math.exp(-s) + kernel.bias
-    return gram
-
-
 def textbook_joint(posterior: Posterior, Q: Array) -> tuple[Array, Array]:
     """Paper, eq. 2: mean (q,) and covariance (q, q)."""
-    noisy = matern(posterior.X, posterior.X, posterior) + np.diag(posterior.noise)
-    cross = matern(Q, posterior.X, posterior)
-    covariance = matern(Q, Q, posterior) - cross @ np.linalg.solve(noisy, cross.T)
-    return cross @ np.linalg.solve(noisy, posterior.y), covariance
+    kernel = posterior.kernel
+
+    def matern(A: Array, B: Array) -> Array:
+        return textbook_gp.matern52(A, B, kernel.lengthscales, kernel.amplitude, kernel.bias)
+
+    X = posterior.X
+    return textbook_gp.conditional(matern(X, X), matern(X, Q), matern(Q, Q), posterior.y, posterior.noise)
 
 
 def textbook_marginals(posterior: Posterior, Q: Array) -> tuple[Array, Array]:

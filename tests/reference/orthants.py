@@ -1,17 +1,18 @@
-"""Gaussian vectors known only by their signs, exactly: P(s_i u_i > 0 for all i) and the moments of g given that.
+"""Gaussian vectors known only by their signs: P(s_i u_i > 0 for all i) and the moments of g given that.
 
 Symbols: g ~ N(m, K), u_i = g_i + e_i with e_i ~ N(0, scale^2) (a probit; scale = 0 is a step), signs s.
 
-    equicorrelated   K = v ((1 - rho) I + rho 1 1'): given the common factor t the entries are independent, so every
-                     quantity is an integral over t alone. Any n.
+    equicorrelated   K = v ((1 - rho) I + rho 1 1'): given the common factor t the entries are independent,
+                     so every quantity is an integral over t alone. Exact, for any n.
     quadrature       one latent value, by scipy.integrate
-    orthant_of_two, orthant_of_three          the arcsine formulas, zero mean
-    importance       any K: the sequential sampler of Geweke, Hajivassiliou and Keane, self-normalised, on Sobol points
+    orthant_of_two, orthant_of_three   the arcsine formulas, zero mean
+    importance       any K: the sequential sampler of Geweke, Hajivassiliou and Keane, on Sobol points
 """
 
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -49,7 +50,7 @@ def equicorrelated(
         log_p, means, variances = one_sided(mean + shared * t[:, None], own, s, scale)
         return log_p.sum(axis=1) - 0.5 * t**2, means, variances
 
-    # Log-concave in t, hence with one peak and falling tails: zoom in on where it is above exp(-40) of the peak.
+    # Log-concave in t, hence with one peak: zoom in on where it is above exp(-40) of that.
     low, high = -50.0, 50.0
     for _ in range(3):
         grid = np.linspace(low, high, 501)
@@ -79,8 +80,10 @@ def quadrature(mean: float, variance: float, sign: float, scale: float) -> tuple
     cuts = sorted({mean - 12 * deviation, mean + 12 * deviation, mean, 0.0, -6 * scale, 6 * scale})
     mass, first, second = (
         sum(
-            integrate.quad(lambda g, k=k: g**k * density(g), low, high, epsabs=0.0, epsrel=1e-11, limit=200)[0]
-            for low, high in zip(cuts, cuts[1:], strict=False)
+            integrate.quad(lambda g, k=k: g**k * density(g), low, high, epsabs=0.0, epsrel=1e-11, limit=200)[
+                0
+            ]
+            for low, high in pairwise(cuts)
         )
         for k in range(3)
     )
@@ -97,7 +100,7 @@ def orthant_of_three(r12: float, r13: float, r23: float) -> float:
 
 
 def importance(m: ArrayLike, K: ArrayLike, signs: ArrayLike, *, power: int = 14, seed: int = 0) -> Truth:
-    """2**power weighted draws of g given its signs: each entry from its own truncated conditional, one after another."""
+    """2**power weighted draws of g given its signs: each entry from its truncated conditional, in turn."""
     mean, s = np.asarray(m, dtype=float), np.asarray(signs, dtype=float)
     lower = np.linalg.cholesky(np.asarray(K, dtype=float))
     uniform = stats.qmc.Sobol(mean.size, seed=seed).random_base2(power)

@@ -1,17 +1,18 @@
 """Expectation propagation as the textbook writes it, in mpmath, with dense formulas and no short cut.
 
-Rasmussen and Williams, Gaussian Processes for Machine Learning, algorithm 3.5 (sites one after another, rank-one updates, the
-posterior afresh after each sweep) and equation 3.65 (the evidence), with a prior mean and with Gaussian sites as well.
+Rasmussen and Williams, Gaussian Processes for Machine Learning: algorithm 3.5 (sites one after another, with
+rank-one updates, and the posterior afresh after each sweep) and equation 3.65 (the evidence), with a prior
+mean and with Gaussian sites as well.
 """
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any, NamedTuple
 
 import mpmath
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
 from reference import normals
 
 Array = NDArray[np.float64]
@@ -39,7 +40,7 @@ def textbook_ep(
     max_sweeps: int = 2000,
     digits: int = 30,
 ) -> TextbookEP:
-    """The first len(values) entries of g are read with Gaussian noise variances `noise`, the rest by their signs."""
+    """The first len(values) entries of g are read with noise of variance `noise`, the rest by their signs."""
     with mpmath.workdps(digits):
         mean, prior = _exact(m), _exact(K)
         y, D, s = _exact(values), _exact(noise), _exact(signs)
@@ -48,7 +49,7 @@ def textbook_ep(
         tau, nu = _exact(np.zeros(n)), _exact(np.zeros(n))
         cov, mu = prior.copy(), mean.copy()
         width = mpmath.mpf(float(scale))
-        for sweep in range(1, max_sweeps + 1):
+        for sweeps in count(1):
             before = mu.copy(), np.diagonal(cov).copy()
             for i in range(n):
                 cavity_var = 1 / (1 / cov[i, i] - tau[i])
@@ -72,10 +73,11 @@ def textbook_ep(
             moved = max(abs(mu - before[0]) / np.array([mpmath.sqrt(v) for v in now]))
             if max(moved, max(abs(now / before[1] - 1))) < tolerance:
                 break
+            assert sweeps < max_sweeps
         return TextbookEP(
             float(_evidence(mean, prior, tau, nu, cov, mu, y, D, s, width)),
             *(np.array(part, dtype=float) for part in (mu, cov, nu * S, S)),
-            sweep,
+            sweeps,
         )
 
 
@@ -92,7 +94,8 @@ def tilted(mean: Any, variance: Any, sign: Any, scale: Any) -> tuple[Any, Any, A
 
 
 def _evidence(
-    m: Digits, K: Digits, tau: Digits, nu: Digits, cov: Digits, mu: Digits, y: Digits, D: Digits, s: Digits, scale: Any
+    m: Digits, K: Digits, tau: Digits, nu: Digits, cov: Digits, mu: Digits,
+    y: Digits, D: Digits, s: Digits, scale: Any,
 ) -> Any:  # fmt: skip
     """Equation 3.65: log N(site means | m, K + S) plus what each site has to be scaled by."""
     n, n_v = m.size, y.size

@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 def knee_of(log_knee: float, margins: Array, shape: Shape) -> float:
     """k of a symmetric warp and c of a one-sided one."""
     knee = float(np.exp(log_knee)) * typical_size(margins)
-    return knee if shape is Shape.SYMMETRIC else knee + max(0.0, float(np.max(-shape * margins)))
+    return knee if shape is Shape.SYMMETRIC else knee + 1.02 * max(0.0, float(np.max(-shape * margins)))
 
 
 def formula(margins: Array, shape: Shape, knee: float) -> Array:

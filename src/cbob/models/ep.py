@@ -4,8 +4,8 @@ Symbols: n latent values g ~ N(m, K), of which only signs s (n,) are known. Each
 a site exp(nu_i g_i - tau_i g_i^2 / 2) matched to it in the company of all the others, which gives (T = diag tau)
 
     B = I + T^1/2 K T^1/2,   Sigma = K - K T^1/2 B^-1 T^1/2 K,   mu = m + Sigma (nu - T m)           [paper, eq. 7, mended]
-    log Z = sum_i [log Phi(z_i) + log(1 + tau_i v_i)/2 - (site's share of the quadratic form)]
-            - log|B|/2 - m'Tm/2 + nu'm + (nu - Tm)' Sigma (nu - Tm) / 2                              [GPML, section 3.6.3]
+    log Z = sum_i [log Phi(z_i) + log(1 + tau_i v_i)/2 + tau_i (nu_i/tau_i - c_i)^2 / (2 (1 + tau_i v_i))]
+            - log|B|/2 - p' B^-1 p / 2,   p = T^1/2 (T^-1 nu - m)                                    [GPML, eq. 3.65]
 
 with the cavities N(c_i, v_i): the posterior marginals with the own site divided out. These sites are log-concave, so every
 tau_i >= 0 and every cavity is proper. Everything is scaled by the prior deviations first, so units never matter.
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.blas import dger
 
-from cbob.linalg import cholesky, solve_lower
+from cbob.linalg import cholesky, triangular_inverse
 from cbob.models.sites import match_one, match_truncation
 from cbob.numerics import log_ndtr
 
@@ -60,8 +60,11 @@ class _State:
     shift: Array
     mean: Array
     variance: Array
+    left: Array  # 1 - tau_i Sigma_ii: the share of a marginal's precision that is not its own site's
+    cavity_mean: Array
     half: Array  # L^-1 T^1/2 K with L L' = B, so that Sigma = K - half' half: only the end of the iteration needs it whole
     half_log_det: float
+    white_pull: Array  # L^-1 T^1/2 (site means - m): its square is the exponent of N(site means | m, K + T^-1)
 
     @classmethod
     def implied(cls, prior_mean: Array, prior: Array, precision: Array, shift: Array) -> _State:
@@ -70,21 +73,38 @@ class _State:
         B = scaled * root
         B[np.diag_indices_from(B)] += 1.0
         lower = cholesky(B)
-        half = solve_lower(lower, scaled)
-        variance = np.diagonal(prior) - np.einsum("ij,ij->j", half, half)
-        # mu - m = K T^1/2 B^-1 T^-1/2 (nu - T m). As Sigma (nu - T m) it would be a difference of huge numbers when the signs
-        # contradict the prior mean by many deviations, which happens on the way of every hyperparameter search.
+        inverse = triangular_inverse(lower)
+        half = inverse @ scaled
+        # T^1/2 (site means - m), of which the posterior needs B^-1 T^1/2 (site means - m) =: w
         pull = np.divide(shift, root, out=np.zeros_like(root), where=root > 0.0) - root * prior_mean
-        mean = prior_mean + half.T @ solve_lower(lower, pull[:, None])[:, 0]
+        white_pull = inverse @ pull
+        mean = prior_mean + half.T @ white_pull
+        variance = np.diagonal(prior) - np.einsum("ij,ij->j", half, half)
+        left = 1.0 - precision * variance
+        with np.errstate(divide="ignore", invalid="ignore"):
+            cavity_mean = (mean - variance * shift) / left
+        # Where a site outweighs the rest, as signs that contradict the prior mean by many deviations make it do, all four are
+        # differences of nearly equal numbers. Seen from the site, with 1/tau its variance and nu/tau its mean, they are not:
+        # left = (B^-1)_ii, Sigma_ii = (1 - left)/tau, mu = nu/tau - w/sqrt(tau), cavity mean = nu/tau - w/(sqrt(tau) left).
+        strong = ~(left > 0.5)
+        if strong.any():
+            tau, own = precision[strong], np.einsum("ij,ij->j", inverse[:, strong], inverse[:, strong])
+            site_mean, away = shift[strong] / tau, inverse[:, strong].T @ white_pull / root[strong]
+            left[strong], variance[strong] = own, (1.0 - own) / tau
+            mean[strong], cavity_mean[strong] = site_mean - away, site_mean - away / own
+        half_log_det = float(np.log(np.diagonal(lower)).sum())
         # Rounding may leave a variance of a redundant point at or below 0; its site then has nothing more to say.
-        return cls(precision, shift, mean, np.maximum(variance, TINY), half, float(np.log(np.diagonal(lower)).sum()))
+        variance = np.maximum(variance, TINY * left)
+        return cls(precision, shift, mean, variance, left, cavity_mean, half, half_log_det, white_pull)
+
+    def covariance(self, prior: Array) -> Array:
+        whole = prior - self.half.T @ self.half
+        whole[np.diag_indices_from(whole)] = self.variance
+        return whole
 
     def cavities(self) -> tuple[Array, Array]:
-        """Mean and variance of each marginal without its own site."""
-        variance = self.variance
-        # 1/v = 1/Sigma_ii - tau_i, as one quotient; rounding must not make a cavity improper or wider than the prior.
-        left = np.maximum(1.0 - self.precision * variance, variance)
-        return (self.mean - variance * self.shift) / left, variance / left
+        """Mean and variance of each marginal without its own site, which is never wider than the prior."""
+        return self.cavity_mean, np.minimum(self.variance / self.left, 1.0)
 
 
 def expectation_propagation(
@@ -129,7 +149,7 @@ def expectation_propagation(
         site_mean = np.where(precision > 0.0, shift / precision, 0.0)
     return EPResult(
         mean=state.mean * deviation,
-        cov=(prior - state.half.T @ state.half) * np.outer(deviation, deviation),
+        cov=state.covariance(prior) * np.outer(deviation, deviation),
         site_mean=site_mean,
         site_var=site_var,
         log_evidence=evidence,
@@ -224,7 +244,7 @@ def _all_at_once(state: _State, m: Array, K: Array, s: Array, scale: Array, step
 def _one_by_one(state: _State, m: Array, K: Array, s: Array, scale: Array) -> _State:
     """One sequential sweep: each site sees the others as they have just become, by rank-one updates of the posterior."""
     precision, shift = state.precision.copy(), state.shift.copy()
-    mean, cov = state.mean.copy(), np.array(K - state.half.T @ state.half, order="F")
+    mean, cov = state.mean.copy(), np.array(state.covariance(K), order="F")
     for i in range(m.size):
         variance, tau, nu = float(cov[i, i]), float(precision[i]), float(shift[i])
         if variance <= TINY:
@@ -245,11 +265,9 @@ def _one_by_one(state: _State, m: Array, K: Array, s: Array, scale: Array) -> _S
 def _log_evidence(state: _State, m: Array, s: Array, scale: Array) -> float:
     mean, variance = state.cavities()
     log_normaliser, _, _ = match_truncation(mean, variance, s, scale)
-    tau, nu = state.precision, state.shift
-    # ln of the constant that makes each site integrate to its likelihood's normaliser against its cavity
-    grown = 1.0 + tau * variance
-    quadratic = (variance * nu**2 + 2.0 * mean * nu - tau * mean**2) / grown
-    constants = log_normaliser + 0.5 * np.log(grown) - 0.5 * quadratic
-    pull = nu - tau * m
-    joint = -state.half_log_det - 0.5 * tau @ m**2 + nu @ m + 0.5 * pull @ (state.mean - m)
-    return float(constants.sum() + joint)
+    root = np.sqrt(state.precision)
+    weighted = np.divide(state.shift, root, out=np.zeros_like(root), where=root > 0.0)  # T^1/2 times the site means
+    # Each site against its cavity, and all of them against the prior; no term outgrows the largest squared deviation.
+    grown = 1.0 + state.precision * variance
+    alone = log_normaliser + 0.5 * np.log(grown) + 0.5 * (weighted - root * mean) ** 2 / grown
+    return float(alone.sum() - state.half_log_det - 0.5 * state.white_pull @ state.white_pull)

@@ -38,12 +38,15 @@ WIDEST_SITE = 1e9
 class Priors:
     """Normal priors (centre, deviation) and bounds of the logarithms, for readings of unit spread in the unit cube.
 
-    Distances in a cube grow like the square root of its dimension, and so does the centre of the lengthscales
-    (Hvarfner, Hellsten and Nardi 2024). The noise starts at nothing, as in the paper, and takes overwhelming evidence to move: a
-    surrogate that may call a ripple noise does, and then stops short of the optimum.
+    The lengthscales share a level, which is nearly free, and differ from it by `difference`: with few readings the evidence of a
+    single direction is mostly chance, and lengthscales set free from each other see structure where there is none. Distances in
+    a cube grow like the square root of its dimension, and so does the centre of the level (Hvarfner, Hellsten and Nardi 2024).
+    The noise starts at nothing, as in the paper, and takes overwhelming evidence to move: a surrogate that may call a ripple
+    noise does, and then stops short of the optimum.
     """
 
-    lengthscale: tuple[float, float] = (-0.4, 1.0)
+    level: tuple[float, float] = (-0.4, 1.5)
+    difference: float = 0.5
     amplitude: tuple[float, float] = (0.5, 2.0)
     noise: tuple[float, float] = (-18.4, 1.0)
     knee: tuple[float, float] = (1.0, 4.0)
@@ -52,14 +55,27 @@ class Priors:
     noise_bounds: tuple[float, float] = (-18.4, 0.0)
     knee_bounds: tuple[float, float] = (-14.0, 7.0)
 
-    def table(self, groups: int, warped: bool) -> Array:
-        """Rows (centre, deviation, low, high), one for each entry of theta. A fixed knee has low == high: no warp."""
-        centre, deviation = self.lengthscale
-        lengthscale = (centre + 0.5 * np.log(max(groups, 1)), deviation, *self.lengthscale_bounds)
-        knee = (*self.knee, *(self.knee_bounds if warped else (self.knee_bounds[1],) * 2))
-        rows = [lengthscale] * groups
-        rows += [(*self.amplitude, *self.amplitude_bounds), (*self.noise, *self.noise_bounds), knee]
-        return np.array(rows)
+    def centre(self, groups: int) -> Array:
+        level = self.level[0] + 0.5 * np.log(max(groups, 1))
+        return np.array([level] * groups + [self.amplitude[0], self.noise[0], self.knee[0]])
+
+    def bounds(self, groups: int, warped: bool) -> Array:
+        """Rows (low, high), one for each entry of theta. Without a warp the knee is held at the far end."""
+        knee = self.knee_bounds if warped else (self.knee_bounds[1],) * 2
+        return np.array([self.lengthscale_bounds] * groups + [self.amplitude_bounds, self.noise_bounds, knee])
+
+    def penalty(self, theta: Array) -> tuple[float, Array]:
+        """Minus the logarithm of the prior, up to a constant, and its gradient."""
+        groups = theta.size - 3
+        away = theta - self.centre(groups)
+        shared = away[:groups].mean()
+        apart = (away[:groups] - shared) / self.difference**2
+        # the mean of lengthscales that share a level has the level's variance and its part of the differences'
+        together = shared / (self.level[1] ** 2 + self.difference**2 / groups)
+        deviations = np.array([self.amplitude[1], self.noise[1], self.knee[1]])
+        rest = away[groups:] / deviations
+        value = 0.5 * (apart @ (away[:groups] - shared) + together * shared + rest @ rest)
+        return float(value), np.concatenate([apart + together / groups, rest / deviations])
 
 
 @dataclass(frozen=True)
@@ -119,8 +135,10 @@ def evaluate(problem: Problem, theta: Array, sites: Sites, *, tolerance: float, 
     kernel = problem.kernel(theta, warped.offset)
     noise = float(np.exp(theta[-2]))
     rows = problem.rows
-    K, slope = kernel.with_slope(rows, rows)
-    noisy = K + noise * np.eye(n_v + n_b)  # a sign is that of the reading, noise included: duplicates may disagree
+    Z = rows / kernel.lengthscales
+    K, slope = kernel.at_scaled(Z, Z)
+    noisy = K.copy()
+    noisy[np.diag_indices_from(noisy)] += noise  # a sign is that of the reading, noise included: duplicates may disagree
 
     lower = np.zeros((n_v + n_b, n_v + n_b), order="F")
     lower_v = cholesky(noisy[:n_v, :n_v])
@@ -156,7 +174,6 @@ def evaluate(problem: Problem, theta: Array, sites: Sites, *, tolerance: float, 
     gradient = np.empty_like(theta)
     # sum over pairs of W f (z_a - z_b)^2 / 2 without an N x N x w array
     Wf = W * slope
-    Z = rows / kernel.lengthscales
     by_column = Wf.sum(axis=1) @ Z**2 - np.einsum("nj,nj->j", Z, Wf @ Z)
     gradient[:groups] = np.bincount(problem.groups, weights=by_column, minlength=groups)
     in_bias = 0.5 * W.sum()
@@ -182,43 +199,46 @@ LOOSE = 1e-4
 
 def score(problem: Problem, priors: Priors, theta: Array, sites: Sites) -> Fit:
     """One theta, unmoved."""
-    loss, _, found = _loss(problem, priors.table(theta.size - 3, problem.warped), theta, sites, hold_sites=False)
+    loss, _, found = _loss(problem, priors, theta, sites, hold_sites=False)
     return Fit(theta, found, -loss)
 
 
 def climb(problem: Problem, priors: Priors, start: Fit, objective: Objective, evaluations: int) -> Fit:
     """L-BFGS-B from `start`, at most about `evaluations` evidences."""
-    table = priors.table(start.theta.size - 3, problem.warped)
+    bounds = priors.bounds(start.theta.size - 3, problem.warped)
     virtual = objective == "virtual" and problem.signs.size > 0
     latest = start.sites  # each EP run starts from the sites of the one before
 
+    best = Fit(start.theta, start.sites, -np.inf)
+
     def loss(point: Array) -> tuple[float, Array]:
-        nonlocal latest
-        value, gradient, latest = _loss(problem, table, point, latest, hold_sites=virtual)
+        nonlocal latest, best
+        value, gradient, latest = _loss(problem, priors, point, latest, hold_sites=virtual)
+        if -value > best.score:
+            best = Fit(point, latest, -value)
         return value, gradient
 
-    here = np.clip(start.theta, table[:, 2], table[:, 3])
+    here = np.clip(start.theta, *bounds.T)
     # With the virtual readings held, the target moves with each EP run: a few rounds of both.
     rounds = 3 if virtual else 1
     for _ in range(rounds):
         if virtual:
             latest = evaluate(problem, here, latest, tolerance=LOOSE).sites
         result = minimize(
-            loss, here, jac=True, method="L-BFGS-B", bounds=table[:, 2:],
+            loss, here, jac=True, method="L-BFGS-B", bounds=bounds,
             options={"maxfun": max(evaluations // rounds, 2), "ftol": 1e-5, "gtol": 1e-3},
         )  # fmt: skip
-        here = np.clip(result.x, table[:, 2], table[:, 3])
-    return score(problem, priors, here, latest) if virtual else Fit(here, latest, -float(result.fun))
+        here = np.clip(result.x, *bounds.T)
+    return score(problem, priors, here, latest) if virtual else best
 
 
 def _loss(
-    problem: Problem, table: Array, theta: Array, sites: Sites, *, hold_sites: bool
+    problem: Problem, priors: Priors, theta: Array, sites: Sites, *, hold_sites: bool
 ) -> tuple[float, Array, Sites]:
     """Minus the logarithm of evidence times prior, its gradient, and the sites reached."""
-    centre, deviation = table[:, 0], table[:, 1]
     try:
         found = evaluate(problem, theta, sites, tolerance=LOOSE, hold_sites=hold_sites)
     except NotPositiveDefinite:
         return 1e25, np.zeros_like(theta), sites  # the line search turns back from here
-    away = (theta - centre) / deviation
-    return 0.5 * float(away @ away) - found.value, away / deviation - found.gradient, found.sites
+    penalty, slope = priors.penalty(theta)
+    return penalty - found.value, slope - found.gradient, found.sites

@@ -56,26 +56,27 @@ class Posterior:
     def alpha(self) -> Array:
         return self.inverse_lower.T @ (self.inverse_lower @ self.y)
 
+    @cached_property
+    def _scaled(self) -> Array:
+        return self.X / self.kernel.lengthscales
+
     def predict(self, Q: Array) -> tuple[Array, Array]:
         """Mean and standard deviation at each row of Q."""
-        k = self.kernel(self.X, Q)
+        k, _ = self.kernel.at_scaled(self._scaled, Q / self.kernel.lengthscales)
         half = self.inverse_lower @ k
         return self.alpha @ k, np.sqrt(self._floored(np.einsum("nq,nq->q", half, half)))
 
     def predict_with_gradient(self, Q: Array) -> Marginals:
-        k, slope = self.kernel.with_slope(self.X, Q)
+        scaled = Q / self.kernel.lengthscales
+        k, slope = self.kernel.at_scaled(self._scaled, scaled)
         half = self.inverse_lower @ k
         std = np.sqrt(self._floored(np.einsum("nq,nq->q", half, half)))
-        # d(sum_n c_n k(x_n, q))/dq_j = -sum_n c_n slope_n (q_j - x_nj) / l_j^2, for any weights c
-        scale = self.kernel.lengthscales**-2
-
-        def pull(weights: Array) -> Array:
-            weighted = weights * slope
-            return (weighted.T @ self.X - Q * weighted.sum(axis=0)[:, None]) * scale
-
-        mean_gradient = pull(self.alpha[:, None])
-        std_gradient = -pull(self.inverse_lower.T @ half) / std[:, None]
-        return Marginals(self.alpha @ k, std, mean_gradient, std_gradient)
+        # d(sum_n c_n k(x_n, q))/dq_j = -sum_n c_n slope_n (q_j - x_nj) / l_j^2, for any weights c: those of the mean are
+        # alpha, those of the variance twice (K + D)^-1 k*. Both at once:
+        weights = np.hstack([self.alpha[:, None] * slope, (self.inverse_lower.T @ half) * slope])
+        pulled = weights.T @ self._scaled - np.vstack([scaled, scaled]) * weights.sum(axis=0)[:, None]
+        pulled /= self.kernel.lengthscales
+        return Marginals(self.alpha @ k, std, pulled[: len(Q)], -pulled[len(Q) :] / std[:, None])
 
     def _floored(self, explained: Array) -> Array:
         return np.maximum(self.kernel.variance - explained, VARIANCE_FLOOR * self.kernel.variance)

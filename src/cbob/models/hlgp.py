@@ -33,6 +33,8 @@ Array = NDArray[np.float64]
 GROWTH = 1.25
 COLD_EVALUATIONS = 60
 WARM_EVALUATIONS = 8
+ONE_SIDED = 2.0  # nats by which a one-sided warp has to be better: it also fits where the fold ends
+STUCK = 2  # equal readings at the very top, from which they count as stuck
 # Log knees at which the search for a warp starts; from there the evidence has one maximum, as far as we have seen.
 KNEES = (0.0, -5.0)
 
@@ -140,8 +142,16 @@ class HLGP:
         return self
 
     def _read(self, margins: Array, signs: NDArray[np.int8]) -> tuple[Array, NDArray[np.int8]]:
-        """What this kind of surrogate makes of the readings."""
-        return margins, signs
+        """What this kind of surrogate makes of the readings.
+
+        A broken reading that keeps coming back to the digit is an instrument at its stop (a product that has reached 0, a
+        clipped sensor): all it says is "broken". Taken for a value it would teach a plain, with a cliff somewhere.
+        """
+        top = np.max(margins, where=np.isfinite(margins), initial=0.0)
+        stuck = margins == top
+        if top <= 0.0 or not STUCK <= stuck.sum() < np.isfinite(margins).sum():
+            return margins, signs
+        return np.where(stuck, np.nan, margins), np.where(stuck, 1, signs).astype(np.int8)
 
     def _problem(self, kept: NDArray[np.bool_], shape: Shape) -> Problem:
         values, signed = kept & self._values, kept & self._signed
@@ -174,7 +184,7 @@ class HLGP:
             (climb(self._problem(few, shape), settings.priors, start, settings.objective, evaluations), shape)
             for shape, start, evaluations in starts
         ]
-        best, shape = max(fits, key=lambda pair: pair[0].score)
+        best, shape = max(fits, key=lambda pair: pair[0].score - (ONE_SIDED if pair[1] else 0.0))
         # The sites of all kept signs, at the hyperparameters that won.
         every = np.flatnonzero(kept & self._signed)
         precision, shift = np.zeros(self._X.shape[0]), np.zeros(self._X.shape[0])
@@ -192,13 +202,13 @@ class HLGP:
         for shape in self._shapes() if warped else (Shape.SYMMETRIC,):
             problem = self._problem(few, shape)
             groups = int(problem.groups.max()) + 1
-            table = self.settings.priors.table(groups, problem.warped)
+            centre, bounds = self.settings.priors.centre(groups), self.settings.priors.bounds(groups, problem.warped)
             nothing = Sites(np.zeros(problem.signs.size), np.zeros(problem.signs.size))
             tried = []
             for stretch, knee in itertools.product((-1.0, 0.0, 1.0), KNEES):
-                theta = table[:, 0].copy()
+                theta = centre.copy()
                 theta[:groups] += stretch
-                theta[-1] = np.clip(knee, table[-1, 2], table[-1, 3])
+                theta[-1] = np.clip(knee, *bounds[-1])
                 tried.append(score(problem, self.settings.priors, theta, nothing))
             starts.append((shape, max(tried, key=lambda fit: fit.score)))
         return starts
@@ -263,7 +273,7 @@ class GPR(HLGP):
 
     def predict(self, X: ArrayLike) -> tuple[Array, Array]:
         middle, spread = super().predict(X)
-        return middle + self.reference, spread
+        return _within(middle / 2.0 + self.reference / 2.0), spread
 
 
 def _safe_mean(values: Array) -> float:
@@ -271,9 +281,13 @@ def _safe_mean(values: Array) -> float:
 
 
 def _safe_difference(values: Array, reference: float) -> Array:
-    """values - reference, held inside the floating-point range."""
+    return _within(values / 2.0 - reference / 2.0)
+
+
+def _within(halves: Array) -> Array:
+    """Twice the values, held inside the floating-point range."""
     largest = np.finfo(float).max
-    return np.clip(values / 2.0 - reference / 2.0, -largest / 2.0, largest / 2.0) * 2.0
+    return np.clip(halves, -largest / 2.0, largest / 2.0) * 2.0
 
 
 def _choose(

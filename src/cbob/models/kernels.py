@@ -40,19 +40,23 @@ class Matern52:
 
     def with_slope(self, A: Array, B: Array) -> tuple[Array, Array]:
         """k(A, B), and the factor f of its gradient: dk/dA_j = -f (A_j - B_j) / l_j^2, dk/dlog l_j = f (A_j - B_j)^2 / l_j^2."""
-        s = squared_distance(A / self.lengthscales, B / self.lengthscales)
+        return self.at_scaled(A / self.lengthscales, B / self.lengthscales)
+
+    def at_scaled(self, A: Array, B: Array) -> tuple[Array, Array]:
+        """`with_slope` of rows that are divided by the lengthscales already."""
+        s = squared_distance(A, B)
         s *= 5.0
-        third = s / 3.0
+        value = s / 3.0
         np.sqrt(s, out=s)
         decay = np.exp(-s)
         decay *= self.amplitude
         s += 1.0
-        third += s
-        third *= decay
-        third += self.bias
+        value += s
+        value *= decay
+        value += self.bias
         s *= decay
         s *= 5.0 / 3.0
-        return third, s
+        return value, s
 
     @property
     def variance(self) -> float:

@@ -3,8 +3,8 @@
 Three shapes, all with w(0) = 0, folded by a knee k > 0 and scaled by s to unit spread:
 
     SYMMETRIC   w = sign(g) log(1 + |g|/k) / s     decades on both sides of the limit; a large knee is no warp at all
-    UPPER       w =  log(1 + g/c) / s              c = k + the largest -g: a quantity that is a ratio to its limit, like a size
-    LOWER       w = -log(1 - g/c) / s              c = k + the largest g: the same from the other side, like 1 - x y z
+    UPPER       w =  log(1 + g/c) / s      c = k + END max(-g): a quantity that is a ratio to its limit, like a size
+    LOWER       w = -log(1 - g/c) / s      c = k + END max(g): the same from the other side, like 1 - x y z
 
 The shape is chosen and the knee learned with the hyperparameters, by the evidence, Jacobian included. s is the standard deviation of
 the warped readings, so that a surrogate always sees readings of unit spread, and `offset` is their mean: a reading that varies by 1
@@ -25,9 +25,17 @@ Array = NDArray[np.float64]
 # Readings that vary by less than this share of their own size are scaled by their size: the prior variance of the constant is
 # the square of offset/spread, and beyond 1e6 times the rest it would drown the rest in rounding.
 LEAST_SPREAD = 1e-3
+# Below this they are one reading over and over, or the only one, and tell nothing of how readings vary: then their size is
+# the spread. Held to be constant, they would leave a failure beside them no room to be anything but a spike.
+CONSTANT = 1e-12
 LARGEST = float(np.finfo(float).max)
 # A reading this many units away is held there: the ratio of two floats, or of that to the knee, can overflow.
 FARTHEST = 1e290
+
+
+# The fold of a one-sided warp ends this far beyond the last reading on that side. Were it to end right at it, the Jacobian of that
+# one reading could grow without bound, and the evidence would always ask for it.
+END = 1.02
 
 
 class Shape(IntEnum):
@@ -87,7 +95,7 @@ def fold(margins: Array, unit: float, shape: Shape, log_knee: float) -> Warped:
     """Warp the readings for one knee. `unit` is only a change of units and has no place in the Jacobian."""
     g = _in_units(margins, unit)
     knee = float(np.exp(log_knee))
-    turn = knee if shape is Shape.SYMMETRIC else knee + float(np.max(-shape * g, initial=0.0))
+    turn = knee if shape is Shape.SYMMETRIC else knee + END * float(np.max(-shape * g, initial=0.0))
     w, w_slope, log_rate, rate_slope = _folded(g, shape, turn)
     # The derivatives above are in log turn; in log knee they are knee/turn of that.
     w_slope, rate_slope = w_slope * (knee / turn), rate_slope * (knee / turn)
@@ -96,7 +104,8 @@ def fold(margins: Array, unit: float, shape: Shape, log_knee: float) -> Warped:
     if size == 0.0:
         spread, spread_slope = 1.0, 0.0
     elif spread <= LEAST_SPREAD * size:
-        spread, spread_slope = LEAST_SPREAD * size, LEAST_SPREAD * float(np.mean(w * w_slope)) / size
+        least = LEAST_SPREAD if spread > CONSTANT * size else 1.0
+        spread, spread_slope = least * size, least * float(np.mean(w * w_slope)) / size
     else:
         spread_slope = float(np.mean((w - w.mean()) * w_slope)) / spread
     y = w / spread
