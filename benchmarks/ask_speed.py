@@ -56,14 +56,10 @@ def timed_ask(engine: Engine, shift: Array) -> float:
     return seconds
 
 
-def warm_asks(
-    engines: Mapping[str, Engine], repeats: int, *, shift: Array | None = None
-) -> dict[str, list[float]]:
+def warm_asks(engines: Mapping[str, Engine], repeats: int, *, shift: Array | None = None) -> dict[str, list[float]]:
     """Seconds of each engine's asks, without the first and cold one."""
     shift = np.zeros(len(CONSTRAINTS)) if shift is None else shift
-    rounds = [
-        {name: timed_ask(engine, shift) for name, engine in engines.items()} for _ in range(repeats + 1)
-    ]
+    rounds = [{name: timed_ask(engine, shift) for name, engine in engines.items()} for _ in range(repeats + 1)]
     return {name: [seconds[name] for seconds in rounds[1:]] for name in engines}
 
 
@@ -153,9 +149,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=9, help="warm asks of each engine (default 9)")
     parser.add_argument("--growth", type=int, metavar="N", help="time cbob alone with N points, print JSON")
     options = parser.parse_args()
@@ -184,9 +178,7 @@ def main() -> None:
     ]
     rows.append(["LAPACK floor", f"{1e3 * floor:.1f}", "", "", f"{floor / base:.3f}"])
     print(table(["", "median ms", "fastest", "slowest", unit], rows))
-    print(
-        "\nThe floor: a Cholesky factorisation and an inverse for each model, as every step of a fit needs."
-    )
+    print("\nThe floor: a Cholesky factorisation and an inverse for each model, as every step of a fit needs.")
 
     rooms = seconds_by_room(options.repeats) if ours else {}
     if ours:

@@ -76,9 +76,7 @@ class Optuna:
             params = dict(zip(NAMES, x, strict=True))
             constraints = dict(zip(CONSTRAINTS, readings, strict=True))
             self.study.add_trial(
-                optuna.create_trial(
-                    params=params, distributions=self.space, value=value, constraints=constraints
-                )
+                optuna.create_trial(params=params, distributions=self.space, value=value, constraints=constraints)
             )
 
     def ask(self) -> Array:

@@ -85,12 +85,8 @@ def draw(trials: Sequence[cbob.Trial], path: Path) -> None:
     passed = {trial.id: trial.value - KNOWN_OPTIMUM for trial in trials if trial.value is not None}
     best = [min((gap for i, gap in passed.items() if i <= trial.id), default=inf) for trial in trials]
 
-    figure, (prices, limits) = plt.subplots(
-        2, 1, sharex=True, figsize=(8, 5.5), height_ratios=[4, 1], layout="constrained"
-    )
-    prices.plot(
-        passed.keys(), passed.values(), "o", color="tab:blue", alpha=0.5, label="passed its inspection"
-    )
+    figure, (prices, limits) = plt.subplots(2, 1, sharex=True, figsize=(8, 5.5), height_ratios=[4, 1], layout="constrained")
+    prices.plot(passed.keys(), passed.values(), "o", color="tab:blue", alpha=0.5, label="passed its inspection")
     prices.step(range(len(best)), best, where="post", color="tab:blue", label="best so far")
     prices.set(yscale="log", ylabel=f"dollars above ${KNOWN_OPTIMUM:.2f}, the optimum")
     prices.set_title(f"Pressure vessel: {len(passed)} of {len(trials)} designs passed their inspection")

@@ -10,9 +10,7 @@ Params = Mapping[str, Any]
 Land = Callable[[Params], tuple[float, dict[str, float]]]
 
 PLANE = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
-TUNING = Space(
-    {"rate": Float(1e-5, 1.0, log=True), "depth": Int(1, 15), "solver": Categorical(["sgd", "adam"])}
-)
+TUNING = Space({"rate": Float(1e-5, 1.0, log=True), "depth": Int(1, 15), "solver": Categorical(["sgd", "adam"])})
 TUNING_LIMITS = ("size <= 50000", "accuracy >= 0.9")
 
 

@@ -52,9 +52,7 @@ def imports_against_the_flow(package: Path) -> list[str]:
         if room not in ENGINE:
             continue
         allowed = ENGINE[: ENGINE.index(room) + 1]
-        found += [
-            f"{place} imports {other}" for other in imported_rooms(path, package) if other not in allowed
-        ]
+        found += [f"{place} imports {other}" for other in imported_rooms(path, package) if other not in allowed]
     return found
 
 

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cbob.acquisition.base import Acquisition
-from cbob.candidates import SAME, Effort, best_untaken, is_taken, maximise, pool
+from cbob.candidates import SAME, Effort, Taken, best_untaken, is_taken, maximise, pool
 from cbob.space import Categorical, Float, Int, Space
 
 Array = NDArray[np.float64]
@@ -78,16 +78,14 @@ def hills(tops: Array, heights: Array, steepness: float) -> Known:
     return Known(lambda Q: np.log(shares(Q).sum(axis=1)), gradient)
 
 
-def search(
-    acquisition: Known, space: Space, seed: int, *, centres: Array | None = None, taken: Array | None = None
-) -> Array:
+def search(acquisition: Known, space: Space, seed: int, *, centres: Array | None = None, taken: Array | None = None) -> Array:
     nothing = np.empty((0, space.width))
     return maximise(
         acquisition,
         space,
         np.random.default_rng(seed),
         centres=nothing if centres is None else centres,
-        taken=nothing if taken is None else taken,
+        taken=Taken(nothing if taken is None else taken, nothing),
     )
 
 
@@ -207,7 +205,7 @@ def test_the_best_free_point_of_a_finite_space_is_found(free: list[int]) -> None
     assert every is not None
     assert len(every) == 4800
     nothing = np.empty((0, space.width))
-    assert not any(is_taken(every[i], pool(space, nothing, Effort(), np.random.default_rng(0))) for i in free)
+    assert not any(is_taken(every[i], Taken(pool(space, nothing, Effort(), np.random.default_rng(0)), nothing)) for i in free)
     row = search(hill(every[2400], 1.0), space, 0, taken=np.delete(every, free, axis=0))
     np.testing.assert_array_equal(row, every[2399])
 
@@ -221,7 +219,7 @@ def test_an_exhausted_space_gives_a_valid_row_again(space: Space) -> None:
     every = space.enumerate(10)
     assert every is not None
     row = search(hill(every[-1]), space, 0, taken=every)
-    assert is_taken(row, every)
+    assert is_taken(row, Taken(every, np.empty((0, space.width))))
     assert space.decode(row) in [space.decode(one) for one in every]
 
 
@@ -230,7 +228,7 @@ def test_of_rows_not_taken_the_highest_wins_and_the_earliest_of_equals() -> None
     space, values = Space({"x": Float(0.0, 1.0)}), np.array([1.0, 3.0, 2.0, 2.0])
 
     def pick(taken: list[list[float]]) -> float:
-        return float(best_untaken(rows, values, np.array(taken).reshape(-1, 1), space, lambda q: q[:, 0])[0])
+        return float(best_untaken(rows, values, Taken(np.array(taken).reshape(-1, 1), np.empty((0, 1))), space)[0])
 
     assert pick([]) == 0.2
     assert pick([[0.2]]) == 0.3
@@ -244,9 +242,7 @@ def test_of_rows_not_taken_the_highest_wins_and_the_earliest_of_equals() -> None
 def rough(space: Space, rng: np.random.Generator) -> Known:
     """Waves, so that climbs end anywhere, and a slope out of the cube."""
     waves, slope = rng.normal(size=space.width) * 9.0, rng.normal(size=space.width)
-    return Known(
-        lambda Q: np.sin(Q * waves).sum(axis=1) + Q @ slope, lambda Q: np.cos(Q * waves) * waves + slope
-    )
+    return Known(lambda Q: np.sin(Q * waves).sum(axis=1) + Q @ slope, lambda Q: np.cos(Q * waves) * waves + slope)
 
 
 @every_space
@@ -265,14 +261,10 @@ def test_a_candidate_is_snapped_and_lies_inside(space: Space, seed: int) -> None
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_values_that_are_no_numbers_do_not_stop_it(space: Space, bad: float) -> None:
     for share in (0.3, 1.0):
-        threshold = np.quantile(
-            space.spread(np.random.default_rng(0).random((99, len(space.names)))).sum(axis=1), share
-        )
+        threshold = np.quantile(space.spread(np.random.default_rng(0).random((99, len(space.names)))).sum(axis=1), share)
         acquisition = Known(
             lambda Q, limit=threshold: np.where(Q.sum(axis=1) <= limit, bad, Q.sum(axis=1)),
-            lambda Q, limit=threshold: (
-                np.where((Q.sum(axis=1) <= limit)[:, None], bad, 1.0) * np.ones_like(Q)
-            ),
+            lambda Q, limit=threshold: np.where((Q.sum(axis=1) <= limit)[:, None], bad, 1.0) * np.ones_like(Q),
         )
         row = search(acquisition, space, 0)
         np.testing.assert_array_equal(row, space.snap(row[None])[0])
@@ -285,10 +277,7 @@ def test_the_same_generator_gives_the_same_row_and_nothing_is_written_to(space: 
     centres = space.spread(np.full((2, len(space.names)), 0.4))
     taken = centres[:1].copy()
     centres.flags.writeable = taken.flags.writeable = False
-    rows = [
-        search(rough(space, np.random.default_rng(1)), space, 5, centres=centres, taken=taken)
-        for _ in range(2)
-    ]
+    rows = [search(rough(space, np.random.default_rng(1)), space, 5, centres=centres, taken=taken) for _ in range(2)]
     np.testing.assert_array_equal(*rows)
 
 
@@ -320,7 +309,5 @@ def test_effort_bounds_how_much_is_evaluated() -> None:
     acquisition = rough(CONTINUOUS, np.random.default_rng(0))
     search(acquisition, CONTINUOUS, 0)
     effort = Effort()
-    most = (
-        effort.spread + effort.scattered + effort.starts * (effort.evaluations + 21)
-    )  # one line search over
+    most = effort.spread + effort.scattered + effort.starts * (effort.evaluations + 21)  # one line search over
     assert acquisition.rows_seen <= most

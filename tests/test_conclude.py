@@ -88,9 +88,7 @@ def test_an_objective_that_is_no_number_failed(value: float, reason: str) -> Non
     assert (trial.status, trial.value, trial.failure) == (Status.FAILED, None, reason)
 
 
-@pytest.mark.parametrize(
-    ("reading", "shown"), [(math.nan, "nan"), (np.float32("inf"), "inf"), (-(10**400), "-inf")]
-)
+@pytest.mark.parametrize(("reading", "shown"), [(math.nan, "nan"), (np.float32("inf"), "inf"), (-(10**400), "-inf")])
 def test_a_reading_that_is_no_number_failed(reading: Any, shown: str) -> None:
     trial = told(0.28, readings={"size": reading, "accuracy": 0.95})
     assert (trial.status, trial.value) == (Status.FAILED, 0.28)
@@ -103,9 +101,7 @@ def test_reasons_of_a_failure_add_up() -> None:
     assert trial.failure == "diverged; objective is nan; reading 'size' is nan; reading 'accuracy' is inf"
 
 
-@pytest.mark.parametrize(
-    ("failed", "failure"), [(True, "failed"), ("", "failed"), (False, None), (None, None)]
-)
+@pytest.mark.parametrize(("failed", "failure"), [(True, "failed"), ("", "failed"), (False, None), (None, None)])
 def test_failed_takes_a_flag_or_a_reason(failed: Any, failure: str | None) -> None:
     assert told(0.28, failed=failed).failure == failure
 
@@ -231,9 +227,7 @@ def test_a_reading_that_contradicts_the_claim_is_refused(how: dict[str, Any], me
     assert message in refused(0.28, **how)
 
 
-@pytest.mark.parametrize(
-    "value", [True, np.True_, "0.28", 1j, [0.28], {}, np.array([1.0, 2.0]), np.array([])]
-)
+@pytest.mark.parametrize("value", [True, np.True_, "0.28", 1j, [0.28], {}, np.array([1.0, 2.0]), np.array([])])
 def test_an_objective_must_be_one_real_number(value: Any) -> None:
     assert "the objective of trial 3 must be a real number, not " in refused(value)
 

@@ -139,9 +139,7 @@ def test_reading_of_undoes_margin(sense: str) -> None:
     rng = np.random.default_rng(1)
     for limit, reading in rng.normal(size=(200, 2)) * 10.0 ** rng.uniform(-200, 200, (200, 1)):
         one = Constraint("c", limit, sense)
-        assert one.reading_of(one.margin(reading)) == pytest.approx(
-            reading, abs=2 * math.ulp(limit), rel=1e-15
-        )
+        assert one.reading_of(one.margin(reading)) == pytest.approx(reading, abs=2 * math.ulp(limit), rel=1e-15)
 
 
 def test_several_constraints_come_as_texts_objects_or_a_single_one() -> None:

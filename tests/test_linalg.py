@@ -7,7 +7,7 @@ from threadpoolctl import threadpool_info
 
 from cbob.linalg import (
     JITTERS,
-    NotPositiveDefinite,
+    NotPositiveDefiniteError,
     cholesky,
     inverse_from_cholesky,
     one_thread,
@@ -48,7 +48,7 @@ def test_cholesky_of_a_singular_matrix_is_nearly_its_factor() -> None:
 
 
 def test_cholesky_refuses_a_matrix_that_no_jitter_mends() -> None:
-    with pytest.raises(NotPositiveDefinite, match="a 2 x 2 matrix stayed indefinite up to jitter"):
+    with pytest.raises(NotPositiveDefiniteError, match="a 2 x 2 matrix stayed indefinite up to jitter"):
         cholesky(np.array([[1.0, 2.0], [2.0, 1.0]]))
 
 

@@ -37,9 +37,7 @@ Z = np.concatenate(
 )
 # As far left as phi(z) is a normal number: 5e-308 at -37.5.
 NEAR = Z[Z >= -37.5]
-LOG_P = np.concatenate(
-    [[-800.0, -746.0, -20.8, -20.7, -1e-15], -np.logspace(2.9, -15.0, 121), -np.linspace(0.5, 0.9, 41)]
-)
+LOG_P = np.concatenate([[-800.0, -746.0, -20.8, -20.7, -1e-15], -np.logspace(2.9, -15.0, 121), -np.linspace(0.5, 0.9, 41)])
 
 
 @pytest.fixture(autouse=True)

@@ -38,9 +38,7 @@ def test_a_dataset_holds_what_was_told_in_the_units_of_the_model() -> None:
     data = dataset(EXPLAINED, SPACE, LIMITS, "minimize")
     assert len(data) == 6
     assert data.names == ("size", "accuracy")
-    np.testing.assert_array_equal(
-        data.rows, [[0.0, 1, 0], [0.1, 0, 1], [0.2, 1, 0], [0.3, 0, 1], [0.4, 1, 0], [0.6, 1, 0]]
-    )
+    np.testing.assert_array_equal(data.rows, [[0.0, 1, 0], [0.1, 0, 1], [0.2, 1, 0], [0.3, 0, 1], [0.4, 1, 0], [0.6, 1, 0]])
     np.testing.assert_array_equal(data.objective, [5, 3, NAN, 4, 1, NAN])
     expected = [[-10, -0.1], [10, 0.1], [NAN, -0.05], [NAN, NAN], [-40, NAN], [NAN, NAN]]
     np.testing.assert_allclose(data.margins, expected, atol=1e-15)

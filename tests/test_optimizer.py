@@ -33,9 +33,7 @@ def asked(opt: Optimizer, count: int) -> list[dict[str, Any]]:
 
 
 def test_the_front_door_opens_as_it_is_written() -> None:
-    space = cbob.Space(
-        {"rate": Float(1e-5, 1.0, log=True), "depth": Int(1, 15), "solver": Categorical(["sgd", "adam"])}
-    )
+    space = cbob.Space({"rate": Float(1e-5, 1.0, log=True), "depth": Int(1, 15), "solver": Categorical(["sgd", "adam"])})
     opt = cbob.Optimizer(space, constraints=["size <= 50000", "accuracy >= 0.9"], strategy="cbob", seed=7)
     for _ in range(3):
         trial = opt.ask()
@@ -47,9 +45,7 @@ def test_the_front_door_opens_as_it_is_written() -> None:
         opt.tell(trial, violated=["size"], constraints={"accuracy": 0.95})
         trial = opt.ask()
         opt.tell(trial, failed="out of memory")
-        opt.add(
-            {"rate": 0.1, "depth": 4, "solver": "sgd"}, 0.31, constraints={"size": 39000, "accuracy": 0.91}
-        )
+        opt.add({"rate": 0.1, "depth": 4, "solver": "sgd"}, 0.31, constraints={"size": 39000, "accuracy": 0.91})
     params = opt.ask().params
     assert opt.best is not None
     assert opt.best.value == 0.28
@@ -110,9 +106,7 @@ def test_parameters_may_come_as_a_mapping_and_constraints_as_objects() -> None:
     parameters["y"] = Float(0.0, 1.0)
     assert opt.space == Space({"x": Float(0.0, 1.0)})
     assert [str(limit) for limit in opt.constraints] == ["g <= 1.0", "h >= 2.0"]
-    assert [limit.name for limit in Optimizer({"x": Float(0.0, 1.0)}, constraints="g <= 1").constraints] == [
-        "g"
-    ]
+    assert [limit.name for limit in Optimizer({"x": Float(0.0, 1.0)}, constraints="g <= 1").constraints] == ["g"]
 
 
 def test_the_best_is_the_best_of_those_known_to_be_feasible_and_the_earliest_of_equals() -> None:
@@ -175,11 +169,7 @@ def test_past_results_count_as_the_start() -> None:
     opt = tuner(initial=4)
     for trial in run(tuner(seed=3, strategy="sobol"), tuning, 4).trials:
         value, readings = tuning(trial.params)
-        told = (
-            dict(value=value, constraints=readings)
-            if trial.feasible
-            else dict(violated=broken(opt, readings))
-        )
+        told = dict(value=value, constraints=readings) if trial.feasible else dict(violated=broken(opt, readings))
         opt.add(trial.params, **told)
     sobol = [TUNING.decode(row) for row in TUNING.sobol(20, seed=7)]
     assert dict(opt.ask().params) not in sobol
@@ -375,9 +365,7 @@ def test_what_is_refused_says_why_and_changes_nothing(
         ({"constraints": 3}, ConstraintError, "must be a list of texts"),
     ],
 )
-def test_an_optimizer_that_makes_no_sense_is_refused(
-    options: dict[str, Any], error: type[CbobError], message: str
-) -> None:
+def test_an_optimizer_that_makes_no_sense_is_refused(options: dict[str, Any], error: type[CbobError], message: str) -> None:
     with pytest.raises(error, match=message):
         tuner(**options)
     with pytest.raises(SpaceError, match="at least one parameter"):
@@ -450,9 +438,7 @@ def test_a_prediction_is_in_the_users_units_and_right_near_the_data(direction: s
     for _ in range(40):
         trial = opt.ask()
         x, y = trial.params["x"], trial.params["y"]
-        opt.tell(
-            trial, 5e4 + 100 * (x - y) ** 2, constraints={"weight": 1000 + 400 * x, "margin": -6 + 6 * y}
-        )
+        opt.tell(trial, 5e4 + 100 * (x - y) ** 2, constraints={"weight": 1000 + 400 * x, "margin": -6 + 6 * y})
     for x, y in ((0.2, 0.8), (0.2, 0.2), (0.8, 0.8), (0.4, 0.7)):
         seen = opt.predict({"x": x, "y": y})
         assert seen.mean == pytest.approx(5e4 + 100 * (x - y) ** 2, abs=2.0)
@@ -516,6 +502,34 @@ def test_a_strategy_of_ones_own_is_asked_once_something_feasible_is_known() -> N
     assert all(value < 0.1 for params in asked(opt, 3) for value in params.values())
 
 
+def probabilities(surrogate: str, size: float, *, hidden: bool) -> list[float]:
+    """Of a limit at 0.5 whose readings are `size` times the distance beyond, broken ones perhaps hidden."""
+    opt = Optimizer({"x": Float(0.0, 1.0)}, constraints=["g <= 0"], surrogate=surrogate, seed=1)
+    for x in (0.05, 0.2, 0.35, 0.45, 0.6, 0.75, 0.95):
+        g = size * (x - 0.5) * (3.0 if x < 0.3 else 1.0)
+        told: dict[str, Any] = {"value": x, "constraints": {"g": g}} if g <= 0.0 else {"constraints": {"g": g}}
+        opt.add({"x": x}, **({"violated": "g"} if hidden and g > 0.0 else told))
+    return [opt.predict({"x": x}).probability for x in (0.1, 0.4, 0.52, 0.8)]
+
+
+def test_gpc_learns_from_signs_alone_where_readings_are_partly_hidden() -> None:
+    def shape(surrogate: str, bend: float) -> float:
+        """The probability at 0.5 when the nearest reading that held did so by little, or by much."""
+        opt = Optimizer({"x": Float(0.0, 1.0)}, constraints=["g <= 0"], surrogate=surrogate, seed=1)
+        for x, g in ((0.1, -1.0), (0.25, -0.8), (0.4, bend)):
+            opt.add({"x": x}, x, constraints={"g": g})
+        opt.add({"x": 0.9}, violated="g")
+        return opt.predict({"x": 0.5}).probability
+
+    assert shape("gpc", -0.01) == shape("gpc", -0.7)
+    assert shape("hlgp", -0.01) < shape("hlgp", -0.7) - 0.05
+
+
+def test_fully_measured_readings_make_the_two_surrogates_one() -> None:
+    assert probabilities("gpc", 7.0, hidden=False) == probabilities("hlgp", 7.0, hidden=False)
+    assert probabilities("gpc", 7.0, hidden=True) != probabilities("hlgp", 7.0, hidden=True)
+
+
 class Dice(Strategy):
     """What the generator says, which a strategy of one's own may use as it likes."""
 
@@ -550,9 +564,7 @@ EVERYTHING = {
 @pytest.mark.parametrize("surrogate", ["hlgp", "gpc"])
 def test_every_strategy_works_on_every_kind_of_parameter(strategy: str, surrogate: str) -> None:
     space = Space(EVERYTHING)
-    opt = Optimizer(
-        space, constraints=["g <= 1", "h >= 0"], strategy=strategy, surrogate=surrogate, seed=2, initial=8
-    )
+    opt = Optimizer(space, constraints=["g <= 1", "h >= 0"], strategy=strategy, surrogate=surrogate, seed=2, initial=8)
     for number in range(10):
         trial = opt.ask()
         p = trial.params
@@ -566,9 +578,7 @@ def test_every_strategy_works_on_every_kind_of_parameter(strategy: str, surrogat
         elif h < 0.0:
             opt.tell(trial, constraints={"g": g, "h": h})
         else:
-            opt.tell(
-                trial, p["f"] ** 2 + math.log(p["units"]) + p["flag"], constraints={"g": g}, satisfied="h"
-            )
+            opt.tell(trial, p["f"] ** 2 + math.log(p["units"]) + p["flag"], constraints={"g": g}, satisfied="h")
     assert 0.0 <= opt.predict(trial.params).probability <= 1.0
 
 

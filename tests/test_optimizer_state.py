@@ -98,9 +98,7 @@ def test_choices_and_numbers_keep_their_types_and_their_last_bit() -> None:
     copy = reloaded(opt)
     assert copy.trials == opt.trials
     for mine, theirs in zip(opt.trials, copy.trials, strict=True):
-        assert {name: type(mine.params[name]) for name in space} == {
-            name: type(theirs.params[name]) for name in space
-        }
+        assert {name: type(mine.params[name]) for name in space} == {name: type(theirs.params[name]) for name in space}
     assert copy.space == opt.space
     assert copy.constraints == opt.constraints
     assert (copy.seed, copy.ask()) == (2**70, opt.ask())

@@ -69,15 +69,11 @@ def test_a_numpy_array_of_choices_is_a_list_of_plain_ones() -> None:
 
 def test_a_parameter_can_be_written_by_hand() -> None:
     assert parameter_from_dict({"type": "float", "low": 0, "high": 2}, "x") == Float(0, 2)
-    assert parameter_from_dict({"type": "int", "low": 1, "high": 15, "log": True}, "x") == Int(
-        1, 15, log=True
-    )
+    assert parameter_from_dict({"type": "int", "low": 1, "high": 15, "log": True}, "x") == Int(1, 15, log=True)
     assert parameter_from_dict({"type": "categorical", "choices": ["a"]}, "x") == Categorical(["a"])
 
 
-@pytest.mark.parametrize(
-    "record", [{}, {"type": "real"}, {"type": "int", "low": 1}, 3, {"type": [], "low": 1}]
-)
+@pytest.mark.parametrize("record", [{}, {"type": "real"}, {"type": "int", "low": 1}, 3, {"type": [], "low": 1}])
 def test_a_parameter_written_wrongly_is_named(record: Any) -> None:
     with pytest.raises(SpaceError, match=r"parameter 'thrust' must be written .* not "):
         parameter_from_dict(record, "thrust")
@@ -159,9 +155,7 @@ def test_both_ends_are_reached_from_the_ends_of_the_cube(one: Any) -> None:
 def test_every_value_of_an_int_is_its_own_image(log: bool) -> None:
     for low, high in ((1, 2), (1, 300), (7, 9), (90, 4000)):
         space = Space({"k": Int(low, high, log=log)})
-        assert [space.decode(space.encode({"k": k}))["k"] for k in range(low, high + 1)] == [
-            *range(low, high + 1)
-        ]
+        assert [space.decode(space.encode({"k": k}))["k"] for k in range(low, high + 1)] == [*range(low, high + 1)]
 
 
 def test_the_cells_of_an_int_follow_their_definition() -> None:

@@ -172,9 +172,7 @@ def test_sobol_rows_are_snapped_and_continue_where_skip_says() -> None:
 
 
 def test_sobol_puts_one_point_into_each_stratum() -> None:
-    space = Space(
-        {"x": Float(0, 1), "y": Float(-1e308, 1e308), "k": Int(0, 15), "c": Categorical([*"abcdefgh"])}
-    )
+    space = Space({"x": Float(0, 1), "y": Float(-1e308, 1e308), "k": Int(0, 15), "c": Categorical([*"abcdefgh"])})
     for start in (0, 16, 48):
         rows = space.sobol(16, seed=5, skip=start)
         for column in (0, 1, 2):

@@ -123,9 +123,7 @@ def test_it_writes_to_nothing_and_repeats_itself_with_the_same_generator(name: s
 
 
 @pytest.mark.parametrize("name", ["cbob", "cbob-mub", "eic", "pi-cb", "mesc"])
-def test_it_proposes_a_row_hardly_worse_than_the_best_of_many(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_proposes_a_row_hardly_worse_than_the_best_of_many(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Acquisition] = []
 
     def watched(acquisition: Acquisition, *rest: Any, **options: Any) -> Array:
@@ -163,9 +161,7 @@ def test_tsc_stays_in_its_region_around_the_best() -> None:
     for failures, side in ((0, 0.8), (4, 0.4), (12, 0.1), (20, 0.025)):
         given = replace(beliefs(space=space), improved=np.zeros(failures, dtype=bool))
         moves = [
-            np.abs(
-                Thompson(grid=200).propose(replace(given, rng=np.random.default_rng(seed))) - given.centres[0]
-            )
+            np.abs(Thompson(grid=200).propose(replace(given, rng=np.random.default_rng(seed))) - given.centres[0])
             for seed in range(6)
         ]
         assert np.max(moves) <= 0.5 * side + 1e-12
@@ -183,14 +179,10 @@ def test_tsc_goes_where_a_draw_is_best() -> None:
         centres=np.array([[0.5]]),
         taken=np.array([[0.5]]),
     )
-    found = [
-        float(Thompson(grid=200).propose(replace(given, rng=np.random.default_rng(s)))[0]) for s in range(4)
-    ]
+    found = [float(Thompson(grid=200).propose(replace(given, rng=np.random.default_rng(s)))[0]) for s in range(4)]
     assert found == pytest.approx([0.3] * 4, abs=0.03)
     beyond = replace(given, limits=(posterior(rows, 0.45 - rows[:, 0]),))
-    found = [
-        float(Thompson(grid=200).propose(replace(beyond, rng=np.random.default_rng(s)))[0]) for s in range(4)
-    ]
+    found = [float(Thompson(grid=200).propose(replace(beyond, rng=np.random.default_rng(s)))[0]) for s in range(4)]
     assert found == pytest.approx([0.45] * 4, abs=0.03)
 
 
@@ -254,8 +246,7 @@ def test_a_climb_takes_an_exploration_of_ones_own() -> None:
     value = np.exp(Climb(explore=Timid()).acquisition(given)(rows))
     for i in range(4):
         (mean, std), *limits = [
-            tuple(float(part[i]) for part in textbook_marginals(one, rows))
-            for one in (given.objective, *given.limits)
+            tuple(float(part[i]) for part in textbook_marginals(one, rows)) for one in (given.objective, *given.limits)
         ]
         expected = exact.expected_improvement(mean, std, -0.5)
         expected *= math.prod(exact.dpof(0.1 * s / (1.0 + s), m, s) for m, s in limits)

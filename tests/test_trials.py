@@ -38,9 +38,7 @@ def test_what_is_no_reading_is_refused(given: Any) -> None:
         Reading.of(given, "reading 'size'")
 
 
-@pytest.mark.parametrize(
-    "arguments", [(Kind.VALUE,), (Kind.VALUE, math.nan), (Kind.UNKNOWN, 0.0), ("value", 1.0)]
-)
+@pytest.mark.parametrize("arguments", [(Kind.VALUE,), (Kind.VALUE, math.nan), (Kind.UNKNOWN, 0.0), ("value", 1.0)])
 def test_a_reading_checks_itself(arguments: Any) -> None:
     with pytest.raises(TrialError):
         Reading(*arguments)

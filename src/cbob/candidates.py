@@ -1,8 +1,8 @@
 """Finds the row of a mixed space at which an acquisition is largest. It never fits and knows no model.
 
-A pool of rows is scored: some spread evenly over the cube, some scattered around the given centres at several ranges. From the best
-of them L-BFGS-B climbs along the continuous columns, all starts stacked into one problem because a batch costs hardly more
-than a row. Then the discrete parameters are tried one at a time, and the climb goes on from what they found.
+A pool of rows is scored: some spread evenly over the cube, some scattered around the given centres at several ranges. From
+the best of them L-BFGS-B climbs along the continuous columns, all starts stacked into one problem because a batch costs hardly
+more than a row. Then the discrete parameters are tried one at a time, and the climb goes on from what they found.
 """
 
 from __future__ import annotations
@@ -19,8 +19,12 @@ from cbob.space import Space
 
 Array = NDArray[np.float64]
 
+# A finite space of up to this many points is scored whole.
+ENUMERABLE = 4096
 # Rows closer than this in every column are the same trial.
 SAME = 1e-9
+# Trials that run side by side keep this distance in at least one column.
+CLUMP = 0.005
 # Ranges at which rows are scattered around a centre, in the unit cube.
 RANGES = (0.2, 0.05, 0.01, 0.002)
 # A start this far below the best one, in nats, will not overtake it, but would distort the line search of the stacked problem.
@@ -35,7 +39,15 @@ class Effort:
     scattered: int = 256
     starts: int = 4
     evaluations: int = 60
-    rounds: int = 3  # of discrete moves
+    rounds: int = 8  # of discrete moves, from each start
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Rows already tried, and rows that are out at this moment."""
+
+    told: Array
+    out: Array
 
 
 def pool(space: Space, centres: Array, effort: Effort, rng: np.random.Generator) -> Array:
@@ -65,7 +77,7 @@ def _even(count: int, dimensions: int, rng: np.random.Generator) -> Array:
     for _ in range(40):
         ratio = (1.0 + ratio) ** (1.0 / (dimensions + 1))
     steps = ratio ** -np.arange(1, dimensions + 1)
-    return (rng.random(dimensions) + np.arange(1, count + 1)[:, None] * steps) % 1.0  # type: ignore[no-any-return]
+    return (rng.random(dimensions) + np.arange(1, count + 1)[:, None] * steps) % 1.0
 
 
 def maximise(
@@ -74,47 +86,49 @@ def maximise(
     rng: np.random.Generator,
     *,
     centres: Array,
-    taken: Array,
+    taken: Taken,
     effort: Effort | None = None,
 ) -> Array:
-    """The best row found that is not `taken` (rows already tried, or being tried).
+    """The best row found that is not `taken`.
 
     Only a finite space of which every point is taken gives one of them again.
     """
     effort = effort or Effort()
+    every = space.enumerate(ENUMERABLE)
+    if every is not None:
+        return best_untaken(every, _finite(acquisition(every)), taken, space)
     rows = pool(space, centres, effort, rng)
     values = _finite(acquisition(rows))
     tops = rows[_starts(values, effort)]
     climbed, climbed_values = _climb(acquisition, space, tops, effort)
     if not space.continuous.all():
         climbed, climbed_values = _step(acquisition, space, climbed, climbed_values, effort)
-    return best_untaken(
-        np.vstack([climbed, rows]),
-        np.concatenate([climbed_values, values]),
-        taken,
-        space,
-        lambda q: _finite(acquisition(q)),
-    )
+    return best_untaken(np.vstack([climbed, rows]), np.concatenate([climbed_values, values]), taken, space, acquisition)
 
 
 def best_untaken(
-    rows: Array, values: Array, taken: Array, space: Space, score: Callable[[Array], Array]
+    rows: Array, values: Array, taken: Taken, space: Space, score: Callable[[Array], Array] | None = None
 ) -> Array:
-    """The row of the highest value that is not taken; in a finite space whose pool is used up, any point left."""
+    """The row of the highest value that is not taken; in a finite space whose pool is used up, the best point left."""
     order = np.argsort(-values, kind="stable")
     for index in order:
         if not is_taken(rows[index], taken):
             return rows[index]  # type: ignore[no-any-return]
     every = space.enumerate(100_000)
     if every is not None:
-        left = np.array([row for row in every if not is_taken(row, taken)]).reshape(-1, space.width)
+        left = every[[not is_taken(row, taken) for row in every]]
         if left.shape[0]:
-            return left[int(np.argmax(score(left)))]  # type: ignore[no-any-return]
+            return left[0 if score is None else int(np.argmax(score(left)))]  # type: ignore[no-any-return]
     return rows[order[0]]  # type: ignore[no-any-return]
 
 
-def is_taken(row: Array, taken: Array) -> bool:
-    return bool((np.abs(taken - row).max(axis=1, initial=0.0) < SAME).any()) if taken.shape[0] else False
+def is_taken(row: Array, taken: Taken) -> bool:
+    """Whether this very row was tried, or one so near is still out that it would hardly teach more."""
+    return _within(row, taken.told, SAME) or _within(row, taken.out, CLUMP)
+
+
+def _within(row: Array, others: Array, distance: float) -> bool:
+    return bool((np.abs(others - row).max(axis=1) < distance).any()) if others.shape[0] else False
 
 
 def _finite(values: Array) -> Array:
@@ -152,21 +166,18 @@ def _climb(acquisition: Acquisition, space: Space, starts: Array, effort: Effort
     return starts, _finite(acquisition(starts))
 
 
-def _step(
-    acquisition: Acquisition, space: Space, rows: Array, values: Array, effort: Effort
-) -> tuple[Array, Array]:
-    """From the best row, try every value of each discrete parameter in turn, and climb again from what was better."""
-    best = int(np.argmax(values))
-    row, value = rows[best], float(values[best])
-    for _ in range(effort.rounds):
-        moves = space.moves(row)
-        if not moves.shape[0]:
-            break
-        scores = _finite(acquisition(moves))
-        ahead = moves[np.argsort(-scores, kind="stable")[:2]]
-        ends, end_values = _climb(acquisition, space, ahead, effort)
-        top = int(np.argmax(end_values))
-        if end_values[top] <= value + 1e-9:
-            break
-        row, value = ends[top], float(end_values[top])
-    return np.vstack([row[None], rows]), np.append(value, values)
+def _step(acquisition: Acquisition, space: Space, rows: Array, values: Array, effort: Effort) -> tuple[Array, Array]:
+    """From each row, try every value of each discrete parameter in turn, and climb again from what was better."""
+    rows, values = rows.copy(), values.copy()
+    for i in range(rows.shape[0]):
+        for _ in range(effort.rounds):
+            moves = space.moves(rows[i])
+            if not moves.shape[0]:
+                break
+            scores = _finite(acquisition(moves))
+            ends, end_values = _climb(acquisition, space, moves[np.argsort(-scores, kind="stable")[:2]], effort)
+            top = int(np.argmax(end_values))
+            if end_values[top] <= values[i] + 1e-9:
+                break
+            rows[i], values[i] = ends[top], end_values[top]
+    return rows, values

@@ -19,7 +19,7 @@ __all__ = ["cholesky", "inverse_from_cholesky", "one_thread", "solve_lower", "tr
 Array = NDArray[np.float64]
 
 
-class NotPositiveDefinite(ArithmeticError):
+class NotPositiveDefiniteError(ArithmeticError):
     """Not even the largest jitter made the matrix positive definite."""
 
 
@@ -51,7 +51,7 @@ def cholesky(matrix: Array) -> Array:
         factor, info = lapack.dpotrf(shifted, lower=1, clean=1, overwrite_a=1)
         if info == 0:
             return factor  # type: ignore[no-any-return]
-    raise NotPositiveDefinite(
+    raise NotPositiveDefiniteError(
         f"a {matrix.shape[0]} x {matrix.shape[0]} matrix stayed indefinite up to jitter {JITTERS[-1]:g}"
     )
 

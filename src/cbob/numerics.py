@@ -119,9 +119,9 @@ def normal_pdf(z: Array) -> Array:
 def log_neg_log1m_exp(log_p: Array) -> tuple[Array, Array]:
     """log(-log(1 - p)) for p = exp(log_p) in (0, 1), and its derivative with respect to log_p.
 
-    It tends to log_p for p -> 0 and stays finite at p = 1, which is held 1e-16 below.
+    It tends to log_p for p -> 0 and stays finite at p = 1, which is held 1e-300 below.
     """
-    log_p = np.minimum(log_p, -1e-16)
+    log_p = np.minimum(log_p, -1e-300)
     # 1 - p = -expm1(log_p) is exact near p = 1; log1p(-p) is exact near p = 0.
     p = np.exp(log_p)
     log_miss = np.where(log_p > -0.7, np.log(-np.expm1(log_p)), np.log1p(-np.minimum(p, 0.6)))

@@ -34,7 +34,7 @@ SIGNS = {Kind.VALUE: 0, Kind.VIOLATED: 1, Kind.SATISFIED: -1, Kind.UNKNOWN: 0}  
 def direction_sign(direction: str) -> float:
     """The factor that turns an objective into one to minimise."""
     signs = {"minimize": 1.0, "maximize": -1.0}
-    if direction not in signs:
+    if not isinstance(direction, str) or direction not in signs:
         raise StrategyError(f"direction must be 'minimize' or 'maximize', not {shown(direction)}")
     return signs[direction]
 

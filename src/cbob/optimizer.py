@@ -7,29 +7,32 @@ JSON document, and an optimizer made from it asks bit for bit what the original 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self, overload
+from dataclasses import dataclass
+from typing import Any, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cbob.acquisition.thompson import improvements
+from cbob.candidates import Taken, is_taken
 from cbob.constraints import RAN, Constraint, as_constraints
-from cbob.errors import StateError, StrategyError, TrialError, shown
+from cbob.errors import CbobError, StateError, StrategyError, TrialError, shown
 from cbob.linalg import one_thread
 from cbob.models.gp import Posterior
 from cbob.models.hlgp import GPC, GPR, HLGP, Memory
 from cbob.numerics import log_ndtr
 from cbob.observations import Dataset, dataset, direction_sign
 from cbob.space import Parameter, Space
-from cbob.strategies import Beliefs, Design, Strategy, as_strategy, search
+from cbob.strategies import Beliefs, Strategy, as_strategy, search
 from cbob.trials import Trial, conclude
 
 Array = NDArray[np.float64]
+AnyHLGP = TypeVar("AnyHLGP", bound=HLGP)
 
 SURROGATES = ("hlgp", "gpc")
-OBJECTIVE = "objective"  # the key of the objective's surrogate; constraints have their own names
+OBJECTIVE, LIMIT = "objective", "constraint "  # keys of what the surrogates remember
 STATE_VERSION = 1
+DESIGN_BLOCK, DESIGN_TRIES = 8, 1024
 
 
 @dataclass(frozen=True)
@@ -115,12 +118,18 @@ class Optimizer:
     ) -> Trial:
         """What came of a trial; gives it back as it now stands.
 
-        Tell what is known: the objective, readings of constraints, the names of constraints that broke or held without a reading,
-        or that it failed and why.
+        Tell what is known: the objective, readings of constraints, the names of constraints that broke or held without a
+        reading, or that it failed and why.
         """
         known = self._find(trial)
         told = conclude(
-            known, self.constraints, value, readings=constraints, violated=violated, satisfied=satisfied, failed=failed
+            known,
+            self.constraints,
+            value,
+            readings=constraints,
+            violated=violated,
+            satisfied=satisfied,
+            failed=failed,
         )
         self._record(told)
         return told
@@ -138,7 +147,13 @@ class Optimizer:
         """A past result that was never asked for."""
         trial = Trial(len(self._trials), self.space.check(params))
         told = conclude(
-            trial, self.constraints, value, readings=constraints, violated=violated, satisfied=satisfied, failed=failed
+            trial,
+            self.constraints,
+            value,
+            readings=constraints,
+            violated=violated,
+            satisfied=satisfied,
+            failed=failed,
         )
         self._record(told)
         return told
@@ -165,7 +180,7 @@ class Optimizer:
             for name, limit in surrogates.limits.items():
                 latent_mean, latent_std = limit.posterior.predict(row)
                 log_probability += float(log_ndtr(-latent_mean / latent_std)[0])
-                believed[name] = self._in_readings(name, *limit.predict(row))
+                believed[name] = self._in_readings(name, limit, row)
         sign = direction_sign(self.direction)
         return Prediction(sign * float(mean[0]), float(std[0]), believed, float(np.exp(log_probability)))
 
@@ -209,7 +224,11 @@ class Optimizer:
             opt._designed, opt._revision = int(state["designed"]), int(state["revision"])
             opt._learned_at = int(state["learned_at"])
             opt._memories = {name: Memory.from_dict(memory) for name, memory in state["memories"].items()}
-        except (KeyError, TypeError, AttributeError) as error:
+            if min(opt._designed, opt._revision) < 0:
+                raise ValueError("a negative count")
+        except CbobError:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise StateError(f"not a state of an Optimizer: {error!r}") from error
         return opt
 
@@ -245,52 +264,62 @@ class Optimizer:
         return trial
 
     def _next_designed(self) -> Array:
-        """The next row of the space-filling sequence; in a small discrete space, one that is not taken if there is any."""
+        """The next row of the space-filling sequence that is not taken. Rows may be: a discrete space has few, and a user may
+        have added a design of the same seed. Once nothing new has come for long, a row is repeated."""
         taken = self._taken()
-        tries = 64 if self.space.size is not None else 1
-        rows = self.space.sobol(tries, seed=self.seed, skip=self._designed)
-        for used, row in enumerate(rows, start=1):
-            if tries == 1 or not (np.abs(taken - row).max(axis=1, initial=0.0) < 1e-9).any():
-                break
-        self._designed += used
+        for _ in range(DESIGN_TRIES // DESIGN_BLOCK):
+            rows = self.space.sobol(DESIGN_BLOCK, seed=self.seed, skip=self._designed)
+            for used, row in enumerate(rows, start=1):
+                if not is_taken(row, taken):
+                    self._designed += used
+                    return row  # type: ignore[no-any-return]
+            self._designed += len(rows)
         return row  # type: ignore[no-any-return]
 
-    def _taken(self) -> Array:
-        return np.array(list(self._rows.values())).reshape(-1, self.space.width)
+    def _taken(self) -> Taken:
+        told = [self._rows[trial.id] for trial in self._trials.values() if trial.told]
+        out = [self._rows[trial.id] for trial in self._trials.values() if not trial.told]
+        return Taken(*(np.array(rows).reshape(-1, self.space.width) for rows in (told, out)))
 
     def _dataset(self) -> Dataset:
         return dataset(self._trials.values(), self.space, self.constraints, self.direction, rows=self._rows)
 
-    def _in_readings(self, name: str, middle: Array, spread: Array) -> tuple[float, float]:
-        """A predicted margin as a predicted reading."""
-        margin = float(middle[0])
-        if name != RAN:
-            (constraint,) = (c for c in self.constraints if c.name == name)
-            margin = constraint.reading_of(margin)
-        return margin, float(spread[0])
+    def _in_readings(self, name: str, limit: HLGP, row: Array) -> tuple[float, float]:
+        """A predicted reading and its deviation; NaN where no reading was ever measured, so that there are no units."""
+        middle, spread = limit.predict(row)
+        if name == RAN:
+            return float(middle[0]), float(spread[0])
+        if not limit.measured:
+            return np.nan, np.nan
+        (constraint,) = (c for c in self.constraints if c.name == name)
+        return constraint.reading_of(float(middle[0])), float(spread[0])
 
     def _learn(self, data: Dataset) -> _Surrogates:
-        """The surrogates at what was told so far; hyperparameters move only when something new was told."""
+        """The surrogates at what was told so far. They are kept until more is told, but only `_propose` puts what they remember
+        into the state: looking (`predict`) must not change what is asked."""
         if self._surrogates is not None:
             return self._surrogates
         refit = self._learned_at != self._revision
-        groups = self.space.groups
         focus = self._focus(data)
 
-        def learn(key: str, model: HLGP, margins: Array, signs: NDArray[np.int8]) -> None:
-            model.learn(data.rows, margins, signs, memory=self._memories.get(key), focus=focus, refit=refit)
-            self._memories[key] = model.memory
+        def learned(model: AnyHLGP, key: str, margins: Array, signs: NDArray[np.int8]) -> AnyHLGP:
+            return model.learn(data.rows, margins, signs, memory=self._memories.get(key), focus=focus, refit=refit)
 
-        objective = GPR(groups=groups)
-        learn(OBJECTIVE, objective, data.objective, np.zeros(len(data), dtype=np.int8))
+        nothing = np.zeros(len(data), dtype=np.int8)
+        objective = learned(GPR(groups=self.space.groups), OBJECTIVE, data.objective, nothing)
         limits: dict[str, HLGP] = {}
         for j, name in enumerate(data.names):
             hidden = bool(data.signs[:, j].any())
-            limits[name] = GPC(groups=groups) if hidden and self.surrogate == "gpc" else HLGP(groups=groups)
-            learn(f"constraint {name}", limits[name], data.margins[:, j], data.signs[:, j])
-        self._learned_at = self._revision
+            kind = GPC if hidden and self.surrogate == "gpc" else HLGP
+            model = kind(groups=self.space.groups)
+            limits[name] = learned(model, LIMIT + name, data.margins[:, j], data.signs[:, j])
         self._surrogates = _Surrogates(objective, limits)
         return self._surrogates
+
+    def _remember(self, surrogates: _Surrogates) -> None:
+        limits = {LIMIT + name: limit.memory for name, limit in surrogates.limits.items()}
+        self._memories = {OBJECTIVE: surrogates.objective.memory, **limits}
+        self._learned_at = self._revision
 
     def _focus(self, data: Dataset) -> Array | None:
         """The row near which data is kept when there is too much of it: the best one, or the least infeasible."""
@@ -301,7 +330,9 @@ class Optimizer:
     def _propose(self, number: int) -> Array | None:
         data = self._dataset()
         surrogates = self._learn(data)
-        pending = np.array([self._rows[t.id] for t in self._trials.values() if not t.told]).reshape(-1, self.space.width)
+        self._remember(surrogates)
+        taken = self._taken()
+        pending = taken.out
         objective = surrogates.objective.posterior
         limits = tuple(limit.posterior for limit in surrogates.limits.values())
         best = None if data.best is None else surrogates.objective.latent(data.best[1])
@@ -313,7 +344,7 @@ class Optimizer:
             limits=tuple(limit.believing(pending) for limit in limits),
             best=best,
             centres=_centres(data, limits),
-            taken=self._taken(),
+            taken=taken,
             improved=improvements(data.objective, data.feasible, _violations(data))[self.initial :],
             rng=np.random.default_rng([self.seed, number]),
             asked=number,
@@ -346,12 +377,12 @@ def _centres(data: Dataset, limits: Sequence[Posterior], count: int = 3) -> Arra
     """The best few feasible rows; while there is none, the rows that the surrogates find most likely to hold."""
     if data.feasible.any():
         order = np.argsort(np.where(data.feasible, data.objective, np.inf), kind="stable")
-        return data.rows[order[: min(count, int(data.feasible.sum()))]]  # type: ignore[no-any-return]
+        return data.rows[order[: min(count, int(data.feasible.sum()))]]
     score = np.zeros(len(data))
     for limit in limits:
         mean, std = limit.predict(data.rows)
         score += log_ndtr(-mean / std)
-    return data.rows[np.argsort(-score, kind="stable")[:count]]  # type: ignore[no-any-return]
+    return data.rows[np.argsort(-score, kind="stable")[:count]]
 
 
 def _initial_size(given: int | str | None, parameters: int) -> int:
@@ -360,7 +391,9 @@ def _initial_size(given: int | str | None, parameters: int) -> int:
     if given == "paper":
         return 11 * parameters
     if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 0:
-        raise StrategyError(f'initial must be a whole number from 0, "paper" (11 for each parameter) or None, not {shown(given)}')
+        raise StrategyError(
+            f'initial must be a whole number from 0, "paper" (11 for each parameter) or None, not {shown(given)}'
+        )
     return int(given)
 
 

@@ -1,14 +1,14 @@
 """The recipes: what each strategy makes of the surrogates. The table at the end is all there is to choose from.
 
-A strategy gets `Beliefs` and returns the snapped row to try next. Most maximise a product of one factor for the objective and one
-for each limit; `Climb` says which. While nothing feasible is known they all search for it (`cbob.acquisition.search`).
+A strategy gets `Beliefs` and returns the snapped row to try next. Most maximise a product of one factor for the objective
+and one for each limit; `Climb` says which. While nothing feasible is known they all search for it (`search`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
@@ -25,7 +25,7 @@ from cbob.acquisition.feasibility import (
 )
 from cbob.acquisition.improvement import ExpectedImprovement, ProbabilityOfImprovement
 from cbob.acquisition.thompson import TrustRegion, draw_best
-from cbob.candidates import best_untaken, maximise, pool, Effort
+from cbob.candidates import Effort, Taken, best_untaken, maximise, pool
 from cbob.errors import StrategyError
 from cbob.models.gp import Posterior
 from cbob.space import Space
@@ -42,7 +42,7 @@ class Beliefs:
     limits: tuple[Posterior, ...]
     best: float | None  # latent value of the best feasible trial; None while there is none
     centres: Array  # rows worth looking around: the best feasible ones, or the least infeasible
-    taken: Array  # rows told or still out
+    taken: Taken  # rows told, and rows still out
     improved: NDArray[np.bool_]  # for each told trial after the initial design: did it beat all before it?
     rng: np.random.Generator
     asked: int  # trials asked for so far
@@ -63,10 +63,8 @@ class Climb(Strategy):
     """Maximises improvement(objective) times a factor for each limit: POF, or DPOF with an exploration function."""
 
     improvement: Callable[[float], Factor] = ExpectedImprovement
-    explore: Exploration | Callable[[Array, Array], Exploration] | None = (
-        None  # or made from a grid of (mean, std)
-    )
-    effort: Effort = Effort()
+    explore: Exploration | Callable[[Array, Array], Exploration] | None = None  # or made from a grid of (mean, std)
+    effort: Effort = field(default_factory=Effort)
 
     def propose(self, beliefs: Beliefs) -> Array:
         return _maximise(self.acquisition(beliefs), beliefs, self.effort)
@@ -75,9 +73,7 @@ class Climb(Strategy):
         """What `propose` maximises, for those who want to look at it."""
         assert beliefs.best is not None
         factors: list[Factor] = [self.improvement(beliefs.best)]
-        grid = (
-            pool(beliefs.space, beliefs.centres, self.effort, beliefs.rng) if callable(self.explore) else None
-        )
+        grid = pool(beliefs.space, beliefs.centres, self.effort, beliefs.rng) if callable(self.explore) else None
         for limit in beliefs.limits:
             explore = self.explore if grid is None else self.explore(*limit.predict(grid))  # type: ignore[operator, misc]
             factors.append(ProbabilityOfFeasibility() if explore is None else DynamicFeasibility(explore))  # type: ignore[arg-type]
@@ -90,7 +86,7 @@ class Entropy(Strategy):
 
     samples: int = SAMPLES
     grid: int = GRID
-    effort: Effort = Effort()
+    effort: Effort = field(default_factory=Effort)
 
     def propose(self, beliefs: Beliefs) -> Array:
         grid = pool(
@@ -117,7 +113,7 @@ class Thompson(Strategy):
         rows = region.grid(beliefs.space, beliefs.centres[0], lengthscales, self.grid, beliefs.rng)
         values = np.zeros(rows.shape[0])
         values[draw_best(beliefs.objective, beliefs.limits, rows, beliefs.rng)] = 1.0
-        return best_untaken(rows, values, beliefs.taken, beliefs.space, lambda q: np.zeros(q.shape[0]))
+        return best_untaken(rows, values, beliefs.taken, beliefs.space)
 
 
 @dataclass(frozen=True)
@@ -130,29 +126,27 @@ class Design(Strategy):
         raise AssertionError("the optimizer continues its design itself")
 
 
-def search(beliefs: Beliefs, effort: Effort = Effort()) -> Array | None:
+def search(beliefs: Beliefs) -> Array | None:
     """The next row while nothing feasible is known; None asks for the next row of the design.
 
-    Climbing the probability of feasibility alone gets stuck: it keeps refining the spot where the model hopes most. So three ways
-    take turns: a Thompson draw of the limits (goes where they could hold), the climb, and the space-filling design, which makes the
-    search at worst three times slower than plain Sobol, whatever the model believes.
+    Climbing the probability of feasibility alone gets stuck: it keeps refining the spot where the model hopes most. So three
+    ways take turns: a Thompson draw of the limits (goes where they could hold), the climb, and the space-filling design, which
+    makes the search at worst three times slower than plain Sobol, whatever the model believes.
     """
     turn = beliefs.asked % 3
     if turn == 2 or not beliefs.limits:
         return None
     if turn == 1:
         factors = [ProbabilityOfFeasibility()] * len(beliefs.limits)
-        return _maximise(Product(beliefs.limits, factors), beliefs, effort)
+        return _maximise(Product(beliefs.limits, factors), beliefs, Effort())
     rows = pool(beliefs.space, beliefs.centres, Effort(spread=750, scattered=250), beliefs.rng)
     values = np.zeros(rows.shape[0])
     values[draw_best(None, beliefs.limits, rows, beliefs.rng)] = 1.0
-    return best_untaken(rows, values, beliefs.taken, beliefs.space, lambda q: np.zeros(q.shape[0]))
+    return best_untaken(rows, values, beliefs.taken, beliefs.space)
 
 
 def _maximise(acquisition: Acquisition, beliefs: Beliefs, effort: Effort) -> Array:
-    return maximise(
-        acquisition, beliefs.space, beliefs.rng, centres=beliefs.centres, taken=beliefs.taken, effort=effort
-    )
+    return maximise(acquisition, beliefs.space, beliefs.rng, centres=beliefs.centres, taken=beliefs.taken, effort=effort)
 
 
 # Boundaries known to a hundredth of the spread of the readings are not worth further exploration.
@@ -160,10 +154,10 @@ RESOLUTION = 0.01
 
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
     {
-        "cbob": Climb(ExpectedImprovement, POB(resolution=RESOLUTION)),  # the paper: EICB with the potential of being the boundary
-        "cbob-mub": Climb(
-            ExpectedImprovement, EMUB.adapted
-        ),  # the same with the most-uncertain boundary, adaptive scale
+        "cbob": Climb(
+            ExpectedImprovement, POB(resolution=RESOLUTION)
+        ),  # the paper: EICB with the potential of being the boundary
+        "cbob-mub": Climb(ExpectedImprovement, EMUB.adapted),  # the same with the most-uncertain boundary, adaptive scale
         "eic": Climb(ExpectedImprovement),  # expected improvement times the probability of feasibility
         "pi-cb": Climb(ProbabilityOfImprovement, POB(resolution=RESOLUTION)),  # probability of improvement, balanced
         "mesc": Entropy(),  # min-value entropy search with constraints
@@ -177,6 +171,6 @@ def as_strategy(given: str | Strategy) -> tuple[str, Strategy]:
     """A strategy and its name: one of the table, or your own."""
     if isinstance(given, Strategy):
         return type(given).__name__, given
-    if given not in STRATEGIES:
+    if not isinstance(given, str) or given not in STRATEGIES:
         raise StrategyError(f"strategy must be one of {', '.join(STRATEGIES)}, or a Strategy; got {given!r}")
     return given, STRATEGIES[given]

@@ -47,9 +47,7 @@ def product(*factors: Factor) -> Product:
     return Product(SURROGATES, factors)
 
 
-def explored(
-    explorations: Sequence[Exploration], rho: Sequence[Callable[[float, float], float]], *, pi: bool = False
-) -> Case:
+def explored(explorations: Sequence[Exploration], rho: Sequence[Callable[[float, float], float]], *, pi: bool = False) -> Case:
     """EICB, or with `pi` the probability of improvement times DPOF, with an exploration for each limit."""
     first = ProbabilityOfImprovement(BEST) if pi else ExpectedImprovement(BEST)
 
@@ -64,10 +62,7 @@ def explored(
 def of_adaptive_scale() -> Case:
     grid = cube(40, seed=9)
     marginals = [textbook_marginals(limit, grid) for limit in LIMITS]
-    largest = [
-        max(exact.emub(*at) * exact.probability_below(*at) for at in zip(*pair, strict=True))
-        for pair in marginals
-    ]
+    largest = [max(exact.emub(*at) * exact.probability_below(*at) for at in zip(*pair, strict=True)) for pair in marginals]
     return explored(
         [EMUB.adapted(*limit.predict(grid)) for limit in LIMITS],
         [lambda mean, std, scale=scale: exact.emub(mean, std) / scale for scale in largest],
@@ -91,9 +86,7 @@ CASES = {
     ),
     "EIC": Case(
         product(ExpectedImprovement(BEST), POF, POF),
-        lambda means, stds: (
-            improvement(means, stds) * math.prod(map(exact.probability_below, means[1:], stds[1:]))
-        ),
+        lambda means, stds: improvement(means, stds) * math.prod(map(exact.probability_below, means[1:], stds[1:])),
     ),
     "EICB-POB": explored([POB()] * 2, [exact.pob] * 2),
     "EICB-POB of another beta": explored([POB(0.5)] * 2, [lambda m, s: exact.pob(m, s, 0.5)] * 2),

@@ -21,14 +21,11 @@ def brute_force_minima(limits: Sequence[Posterior], grid: Array, count: int, see
     """Joint draws from the dense mean and covariance, one at a time."""
     rng = np.random.default_rng(seed)
     objective, *bounds = [
-        rng.multivariate_normal(*textbook_joint(surrogate, grid), size=count)
-        for surrogate in (OBJECTIVE, *limits)
+        rng.multivariate_normal(*textbook_joint(surrogate, grid), size=count) for surrogate in (OBJECTIVE, *limits)
     ]
     minima = []
     for draw in range(count):
-        held = [
-            objective[draw, i] for i in range(len(grid)) if all(bound[draw, i] <= 0.0 for bound in bounds)
-        ]
+        held = [objective[draw, i] for i in range(len(grid)) if all(bound[draw, i] <= 0.0 for bound in bounds)]
         minima.append(min(held, default=NOWHERE))
     return np.array(minima)
 
@@ -44,12 +41,8 @@ def test_sampled_minima_have_the_distribution_of_brute_force(limits: Sequence[Po
     nowhere = (found == NOWHERE).mean(), (expected == NOWHERE).mean()
     assert abs(nowhere[0] - nowhere[1]) < 4.0 * math.sqrt(0.5 / 4000)
     if limits:
-        fewer = [
-            brute_force_minima([one for one in limits if one is not limit], grid, 4000, 2) for limit in limits
-        ]
-        assert max(ks_2samp(other, expected).pvalue for other in fewer) < 1e-6, (
-            "the test should see each limit"
-        )
+        fewer = [brute_force_minima([one for one in limits if one is not limit], grid, 4000, 2) for limit in limits]
+        assert max(ks_2samp(other, expected).pvalue for other in fewer) < 1e-6, "the test should see each limit"
 
 
 def test_the_same_generator_samples_the_same_minima() -> None:
@@ -96,12 +89,8 @@ def directly(means: Sequence[float], stds: Sequence[float], minima: Sequence[flo
         ([-7.0], [1.0], [0.0, 0.5]),
     ],
 )
-def test_mesc_keeps_its_digits_in_the_tails(
-    means: list[float], stds: list[float], minima: list[float]
-) -> None:
-    assert at_marginals(means, stds, minima) == pytest.approx(
-        directly(means, stds, minima), rel=1e-10, abs=1e-13
-    )
+def test_mesc_keeps_its_digits_in_the_tails(means: list[float], stds: list[float], minima: list[float]) -> None:
+    assert at_marginals(means, stds, minima) == pytest.approx(directly(means, stds, minima), rel=1e-10, abs=1e-13)
 
 
 @pytest.mark.parametrize("z", [8.3, 9.0, 12.0, 25.0])

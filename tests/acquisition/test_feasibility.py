@@ -52,9 +52,7 @@ def differences(f: Callable[[Array], Array], x: Array, step: Array) -> Array:
 
 
 @every_exploration
-def test_rho_is_the_integral_that_defines_it(
-    explore: Exploration, integral: Callable[[float, float], float]
-) -> None:
+def test_rho_is_the_integral_that_defines_it(explore: Exploration, integral: Callable[[float, float], float]) -> None:
     mean, std = marginals(MEANS, STDS)
     expected = [integral(m, s) for m, s in zip(mean.tolist(), std.tolist(), strict=True)]
     np.testing.assert_allclose(explore.rho(mean, std), expected, rtol=1e-9, atol=1e-15)
@@ -70,12 +68,8 @@ def test_its_slopes_are_those_of_rho(explore: Exploration, integral: Callable[[f
     value, in_mean, in_std = explore.slopes(mean, std)
     np.testing.assert_array_equal(value, explore.rho(mean, std))
     step = 1e-3 * std
-    np.testing.assert_allclose(
-        in_mean, differences(lambda m: explore.rho(m, std), mean, step), rtol=1e-7, atol=1e-9
-    )
-    np.testing.assert_allclose(
-        in_std, differences(lambda s: explore.rho(mean, s), std, step), rtol=1e-7, atol=1e-9
-    )
+    np.testing.assert_allclose(in_mean, differences(lambda m: explore.rho(m, std), mean, step), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(in_std, differences(lambda s: explore.rho(mean, s), std, step), rtol=1e-7, atol=1e-9)
 
 
 def test_a_users_exploration_needs_no_derivatives() -> None:
@@ -95,9 +89,7 @@ def bound(explore: Exploration, std: Array) -> Array:
 
 
 @every_exploration
-def test_rho_is_bounded_and_never_negative(
-    explore: Exploration, integral: Callable[[float, float], float]
-) -> None:
+def test_rho_is_bounded_and_never_negative(explore: Exploration, integral: Callable[[float, float], float]) -> None:
     sides = np.concatenate([-np.geomspace(1e-12, 1e9, 200), [0.0], np.geomspace(1e-12, 1e9, 200)])
     for std in (0.0, 1e-9, 1e-3, 1.0, 50.0):
         rho = explore.rho(sides, np.full(sides.size, std))
@@ -129,9 +121,7 @@ def test_rho_vanishes_with_the_uncertainty_away_from_the_boundary(
 def test_pob_with_a_resolution_is_eq_11_above_it_and_fades_out_below() -> None:
     mean = np.array([-0.7, 0.0, 0.0, 0.1, 3.0])
     for std in (0.2, 0.5, 7.0):
-        np.testing.assert_array_equal(
-            POB(resolution=0.2).rho(mean, np.full(5, std)), POB().rho(mean, np.full(5, std))
-        )
+        np.testing.assert_array_equal(POB(resolution=0.2).rho(mean, np.full(5, std)), POB().rho(mean, np.full(5, std)))
     fading = POB(resolution=0.2).rho(np.zeros(50), np.linspace(0.0, 0.2, 50))
     assert fading[0] == 0.0
     assert (np.diff(fading) > 0.0).all()
@@ -193,9 +183,7 @@ def test_dpof_is_one_plus_rho_times_pof_held_in_the_unit_interval() -> None:
     mean, std = marginals(MEANS[1:-1], STDS)
     for explore, integral in EXPLORATIONS.values():
         value = np.exp(DynamicFeasibility(explore)(mean, std).value)
-        expected = [
-            exact.dpof(integral(m, s), m, s) for m, s in zip(mean.tolist(), std.tolist(), strict=True)
-        ]
+        expected = [exact.dpof(integral(m, s), m, s) for m, s in zip(mean.tolist(), std.tolist(), strict=True)]
         np.testing.assert_allclose(value, expected, rtol=1e-9)
         assert (value <= 1.0).all()
 

@@ -40,9 +40,7 @@ def test_it_keeps_its_digits_in_the_tails(factor: Factor, exact: Callable[[Any, 
 
 
 @every_factor
-def test_it_stays_finite_for_any_marginal_that_a_surrogate_can_have(
-    factor: Factor, exact: Callable[[Any, Any], Any]
-) -> None:
+def test_it_stays_finite_for_any_marginal_that_a_surrogate_can_have(factor: Factor, exact: Callable[[Any, Any], Any]) -> None:
     mean, std = (part.ravel() for part in np.meshgrid([-1e9, -1.0, 0.0, BEST, 1e9], [1e-9, 1e-3, 1.0, 1e6]))
     assert all(np.isfinite(part).all() for part in factor(mean, std))
 

@@ -205,8 +205,7 @@ def test_the_grid_has_only_rows_that_a_trial_can_have(side: float) -> None:
 def test_a_small_region_keeps_most_choices() -> None:
     centre = MIXED.snap(np.full((1, MIXED.width), 0.4))[0]
     small, large = (
-        TrustRegion(side).grid(MIXED, centre, np.ones(MIXED.width), 4000, np.random.default_rng(1))
-        for side in (0.05, 1.6)
+        TrustRegion(side).grid(MIXED, centre, np.ones(MIXED.width), 4000, np.random.default_rng(1)) for side in (0.05, 1.6)
     )
     kind = MIXED.groups == MIXED.names.index("kind")
     changed = [(grid[:, kind] != centre[kind]).any(axis=1).mean() for grid in (small, large)]
@@ -222,9 +221,7 @@ def test_in_many_dimensions_a_row_differs_from_the_centre_in_about_20() -> None:
     moved = (grid != centre).sum(axis=1)
     assert moved.min() >= 1
     assert moved.mean() == pytest.approx(20.75, abs=0.4)  # one is certain to move
-    few = TrustRegion(0.4).grid(
-        MIXED, np.full(MIXED.width, 0.5), np.ones(MIXED.width), 50, np.random.default_rng(2)
-    )
+    few = TrustRegion(0.4).grid(MIXED, np.full(MIXED.width, 0.5), np.ones(MIXED.width), 50, np.random.default_rng(2))
     assert (few[:, :2] != 0.5).all(), "where there are fewer than 20, all move"
 
 

@@ -64,9 +64,7 @@ def test_the_corners_of_the_box_have_every_reading(problem: Problem) -> None:
 def test_local_searches_reach_the_optimum_and_nothing_below_it(name: str) -> None:
     problem, rng = get(name), np.random.default_rng(2)
     width = problem.space.width
-    low, high = (
-        np.array([problem.space.decode(np.full(width, u))[x] for x in problem.space.names]) for u in (0, 1)
-    )
+    low, high = (np.array([problem.space.decode(np.full(width, u))[x] for x in problem.space.names]) for u in (0, 1))
 
     def evaluate(u: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         x = low + (high - low) * u

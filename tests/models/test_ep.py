@@ -70,9 +70,7 @@ def test_one_site_is_exact(prior: tuple[float, float], sign: float, scale: float
 
 
 def test_a_positive_site_at_a_unit_prior_has_the_evidence_of_one_half() -> None:
-    assert expectation_propagation([0.0], [[1.0]], [1]).log_evidence == pytest.approx(
-        math.log(0.5), rel=1e-12
-    )
+    assert expectation_propagation([0.0], [[1.0]], [1]).log_evidence == pytest.approx(math.log(0.5), rel=1e-12)
 
 
 @pytest.mark.parametrize("scale", [0.0, 0.5])
@@ -91,9 +89,7 @@ def test_independent_sites_are_exact(scale: float) -> None:
 @pytest.mark.parametrize(
     ("n", "scale", "seed"), [(2, 0.0, 0), (3, 0.0, 1), (3, 0.5, 2), (5, 0.0, 3), (5, 2.0, 4), (6, 1e-6, 5)]
 )
-def test_evidence_mean_covariance_and_sites_are_those_of_the_textbook(
-    n: int, scale: float, seed: int
-) -> None:
+def test_evidence_mean_covariance_and_sites_are_those_of_the_textbook(n: int, scale: float, seed: int) -> None:
     assert_textbook(*random_prior(n, seed), scale=scale)
 
 
@@ -117,9 +113,7 @@ def assert_textbook(m: Array, K: Array, s: Array, scale: float = 0.0) -> None:
     assert result.converged
     assert result.log_evidence == pytest.approx(book.log_evidence, abs=1e-8)
     assert (result.mean - book.mean) / deviation == pytest.approx(np.zeros(m.size), abs=1e-6)
-    assert (result.cov - book.cov) / np.outer(deviation, deviation) == pytest.approx(
-        np.zeros_like(K), abs=1e-6
-    )
+    assert (result.cov - book.cov) / np.outer(deviation, deviation) == pytest.approx(np.zeros_like(K), abs=1e-6)
     assert result.site_var == pytest.approx(book.site_var, rel=1e-5)
     assert result.site_mean == pytest.approx(book.site_mean, rel=1e-5)
 
@@ -166,9 +160,7 @@ BOUNDS = {
 
 
 @pytest.mark.parametrize(("kind", "rho"), BOUNDS, ids=lambda part: str(part))
-def test_evidence_and_moments_of_1_to_20_sites_are_as_near_the_truth_as_documented(
-    kind: str, rho: float
-) -> None:
+def test_evidence_and_moments_of_1_to_20_sites_are_as_near_the_truth_as_documented(kind: str, rho: float) -> None:
     for n in (1, 2, 5, 20):
         for mean in (-3.0, -1.0, 0.0, 1.0, 3.0):
             m, s = np.full(n, mean), some_signs(kind, n)
@@ -247,9 +239,7 @@ def test_the_oracles_agree_with_each_other() -> None:
     orthant = float(multivariate_normal(-s * m, np.outer(s, s) * K, seed=0).cdf(np.zeros(4)))
     assert math.log(orthant) == pytest.approx(exact.log_evidence, abs=1e-3)
     for r in (0.3, 0.99):
-        assert equicorrelated(np.zeros(2), r, [1, 1]).log_evidence == pytest.approx(
-            math.log(orthant_of_two(r))
-        )
+        assert equicorrelated(np.zeros(2), r, [1, 1]).log_evidence == pytest.approx(math.log(orthant_of_two(r)))
         three = math.log(orthant_of_three(r, r, r))
         assert equicorrelated(np.zeros(3), r, [1, 1, 1]).log_evidence == pytest.approx(three)
     draws = np.random.default_rng(0).multivariate_normal(m, K, 400_000)
@@ -370,9 +360,7 @@ def test_one_latent_value_seen_twenty_times_converges() -> None:
     assert result.converged
     assert np.ptp(result.mean) < 1e-9
     # The truth is that of one sign; EP is as far from it as from that of nearly equal values.
-    half_normal = Truth(
-        math.log(0.5), np.full(20, math.sqrt(2 / math.pi)), np.full((20, 20), 1 - 2 / math.pi)
-    )
+    half_normal = Truth(math.log(0.5), np.full(20, math.sqrt(2 / math.pi)), np.full((20, 20), 1 - 2 / math.pi))
     found = errors(result, half_normal)
     assert all(error < bound for error, bound in zip(found, BOUNDS["same", 0.999], strict=True))
 

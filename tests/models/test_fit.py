@@ -91,9 +91,7 @@ every_shape = pytest.mark.parametrize("shape", Shape, ids=lambda shape: shape.na
 
 @every_shape
 @pytest.mark.parametrize("knee", [-4.0, 0.0, 7.0])
-def test_evidence_of_values_is_the_normal_density_of_the_warped_readings_times_the_jacobian(
-    shape: Shape, knee: float
-) -> None:
+def test_evidence_of_values_is_the_normal_density_of_the_warped_readings_times_the_jacobian(shape: Shape, knee: float) -> None:
     given = problem(9, 0, shape=shape)
     theta = theta_at(given, knee=knee)
     found = exactly(given, theta)
@@ -119,9 +117,7 @@ def test_conditioning_on_values_first_equals_one_ep_over_values_and_signs(shape:
     given = problem(5, 4, shape=shape, scale=scale)
     theta = theta_at(given)
     dense = Dense(given, theta)
-    prior = dense.K + np.diag(
-        np.where(np.arange(9) < 5, 0.0, dense.noise)
-    )  # noise of the values is in their sites
+    prior = dense.K + np.diag(np.where(np.arange(9) < 5, 0.0, dense.noise))  # noise of the values is in their sites
     book = textbook_ep(
         np.zeros(9), prior, given.signs, values=dense.y, noise=np.full(5, dense.noise), scale=scale
     )  # fmt: skip
@@ -227,10 +223,7 @@ def test_a_duplicate_that_contradicts_its_value_stays_finite(noise: float) -> No
     given = replace(given, X_signs=given.X_values[held : held + 1], signs=np.array([1.0]))
     found = evaluate(given, theta_at(given, noise=noise), nothing(given), tolerance=1e-4)
     assert np.isfinite(found.value) and np.isfinite(found.gradient).all()
-    assert (
-        found.value
-        < exactly(replace(given, signs=np.array([-1.0])), theta_at(given, noise=noise)).value - 10.0
-    )
+    assert found.value < exactly(replace(given, signs=np.array([-1.0])), theta_at(given, noise=noise)).value - 10.0
 
 
 def test_evaluating_leaves_its_arguments_as_they_were() -> None:
@@ -263,9 +256,7 @@ def test_score_is_the_evidence_times_the_prior() -> None:
     covariance = np.diag([PRIORS.difference**2] * 2) + PRIORS.level[1] ** 2
     rest = away[2:] / [PRIORS.amplitude[1], PRIORS.noise[1], PRIORS.knee[1]]
     log_prior = -0.5 * (away[:2] @ np.linalg.solve(covariance, away[:2]) + rest @ rest)
-    assert score(given, PRIORS, theta, nothing(given)).score == pytest.approx(
-        exactly(given, theta).value + log_prior
-    )
+    assert score(given, PRIORS, theta, nothing(given)).score == pytest.approx(exactly(given, theta).value + log_prior)
 
 
 def test_the_lengthscales_prior_grows_like_the_root_of_the_dimension() -> None:
@@ -280,9 +271,7 @@ def test_a_knee_that_is_not_learned_is_held_at_no_warp() -> None:
 
 @pytest.mark.parametrize("objective", ["evidence", "virtual"])
 @pytest.mark.parametrize("counts", [(12, 0), (9, 6), (0, 12)], ids=str)
-def test_a_climb_raises_the_score_and_stays_inside_the_bounds(
-    counts: tuple[int, int], objective: Any
-) -> None:
+def test_a_climb_raises_the_score_and_stays_inside_the_bounds(counts: tuple[int, int], objective: Any) -> None:
     given = problem(*counts)
     low, high = PRIORS.bounds(2, given.warped).T
     theta = np.clip(theta_at(given), low, high)
@@ -318,9 +307,7 @@ def test_the_evidence_climb_is_no_worse_than_the_virtual_one() -> None:
 def test_a_climb_from_a_singular_corner_comes_back() -> None:
     """Long lengthscales, no noise and duplicates: only jitter makes the matrix positive definite."""
     given = problem(6, 4)
-    given = replace(
-        given, X_values=np.repeat(given.X_values[:3], 2, axis=0), margins=np.repeat(given.margins[:3], 2)
-    )
+    given = replace(given, X_values=np.repeat(given.X_values[:3], 2, axis=0), margins=np.repeat(given.margins[:3], 2))
     corner = np.array([5.0, 5.0, 7.0, -18.4, 0.0])
     start = score(given, PRIORS, corner, nothing(given))
     top = climb(given, PRIORS, start, "evidence", 60)

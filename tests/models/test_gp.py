@@ -63,9 +63,7 @@ def test_without_noise_the_mean_goes_through_the_data_and_the_deviation_vanishes
 
 
 def test_far_from_the_data_the_prior_comes_back() -> None:
-    mean, std = Posterior(Matern52(np.array([0.02, 0.02]), 1.7, 0.0), X, Y, NOISE).predict(
-        np.array([[9.0, 9.0]])
-    )
+    mean, std = Posterior(Matern52(np.array([0.02, 0.02]), 1.7, 0.0), X, Y, NOISE).predict(np.array([[9.0, 9.0]]))
     assert mean == pytest.approx([0.0], abs=1e-12)
     assert std == pytest.approx([np.sqrt(1.7)], rel=1e-12)
 
@@ -113,12 +111,8 @@ def test_believing_leaves_the_mean_everywhere_and_the_deviation_vanishes_at_the_
 def test_believing_conditions_the_covariance_on_the_pending_rows() -> None:
     pending = Q[:3]
     both = np.vstack([X, pending])
-    _, cov = conditional(
-        dense(both, both), dense(both, Q), dense(Q, Q), np.zeros(15), np.append(NOISE, np.full(3, 1e-9))
-    )
-    assert posterior().believing(pending).predict(Q[3:])[1] == pytest.approx(
-        np.sqrt(np.diagonal(cov))[3:], rel=1e-4
-    )
+    _, cov = conditional(dense(both, both), dense(both, Q), dense(Q, Q), np.zeros(15), np.append(NOISE, np.full(3, 1e-9)))
+    assert posterior().believing(pending).predict(Q[3:])[1] == pytest.approx(np.sqrt(np.diagonal(cov))[3:], rel=1e-4)
 
 
 def test_believing_nothing_changes_nothing() -> None:

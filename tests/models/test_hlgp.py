@@ -71,9 +71,7 @@ def test_prediction_equals_the_dense_formula_unwarped_by_root_finding(settings: 
     std = np.sqrt(np.diagonal(cov))
 
     def reading(latent: float) -> float:
-        return float(
-            brentq(lambda g: formula(np.array([g]), shape, knee)[0] / np.std(w) - latent, -20.0, 20.0)
-        )
+        return float(brentq(lambda g: formula(np.array([g]), shape, knee)[0] / np.std(w) - latent, -20.0, 20.0))
 
     found_mean, found_width = model.predict(Q[:5])
     assert found_mean == pytest.approx([reading(one) for one in mean], rel=1e-4)

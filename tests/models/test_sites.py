@@ -22,9 +22,7 @@ def matched(mean: float, variance: float, sign: float, scale: float) -> tuple[fl
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("cavity", CAVITIES)
-def test_a_site_reproduces_the_moments_that_quadrature_finds(
-    cavity: tuple[float, float], sign: float, scale: float
-) -> None:
+def test_a_site_reproduces_the_moments_that_quadrature_finds(cavity: tuple[float, float], sign: float, scale: float) -> None:
     log_mass, mean, variance = quadrature(*cavity, sign, scale)
     got = matched(*cavity, sign, scale)
     deviation = np.sqrt(variance)

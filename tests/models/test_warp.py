@@ -51,14 +51,10 @@ def test_a_warped_reading_comes_back_over_ten_decades(shape: Shape, log_knee: fl
 @every_reading
 @every_shape
 @every_knee
-def test_warped_readings_are_the_formula_at_unit_spread(
-    margins: Array, shape: Shape, log_knee: float
-) -> None:
+def test_warped_readings_are_the_formula_at_unit_spread(margins: Array, shape: Shape, log_knee: float) -> None:
     warped = folded(margins, shape, log_knee)
     expected = formula(margins, shape, knee_of(log_knee, margins, shape))
-    assert warped.y * warped.warp.spread == pytest.approx(
-        expected, rel=1e-5, abs=1e-15
-    )  # log(1 + tiny) is rounded
+    assert warped.y * warped.warp.spread == pytest.approx(expected, rel=1e-5, abs=1e-15)  # log(1 + tiny) is rounded
     assert warped.warp(margins) == pytest.approx(warped.y, rel=1e-9, abs=1e-15)
     if np.std(expected) > 2.0 * LEAST_SPREAD * np.abs(expected).max():
         assert np.std(warped.y) == pytest.approx(1.0)
@@ -90,10 +86,11 @@ def test_a_large_knee_is_no_warp_at_all(shape: Shape) -> None:
 
 
 def test_an_upper_warp_makes_the_logarithm_of_a_ratio_to_the_limit_linear() -> None:
-    """Readings size - limit of sizes over six decades, with the smallest size as the knee."""
-    limit, sizes = 10.0, np.logspace(-2, 4, 13)
+    """Readings size - limit of sizes over six decades, with the knee that puts the fold's end at size 0."""
+    limit, sizes = 10.0, np.logspace(0, 6, 13)
     margins = sizes - limit
-    warped = folded(margins, Shape.UPPER, float(np.log(sizes[0] / typical_size(margins))))
+    knee = limit - 1.02 * (limit - sizes[0])
+    warped = folded(margins, Shape.UPPER, float(np.log(knee / typical_size(margins))))
     assert np.diff(warped.y, 2) == pytest.approx(np.zeros(11), abs=1e-9)
     assert warped.warp.inverse(warped.y) == pytest.approx(margins, rel=1e-9)
 
@@ -116,9 +113,7 @@ def test_derivatives_in_the_knee_equal_differences(margins: Array, shape: Shape,
 @every_reading
 @every_shape
 @every_knee
-def test_log_jacobian_is_the_sum_of_the_logarithms_of_dy_dg(
-    margins: Array, shape: Shape, log_knee: float
-) -> None:
+def test_log_jacobian_is_the_sum_of_the_logarithms_of_dy_dg(margins: Array, shape: Shape, log_knee: float) -> None:
     """The spread and c held, and readings counted in units: a change of units is no evidence."""
     unit, knee = typical_size(margins), knee_of(log_knee, margins, shape)
     with mpmath.workdps(60):

@@ -18,9 +18,7 @@ from cbob.models.gp import Posterior
 Array = NDArray[np.float64]
 
 
-def expectation(
-    function: Callable[[float], float], mean: float, std: float, kinks: Iterable[float] = ()
-) -> float:
+def expectation(function: Callable[[float], float], mean: float, std: float, kinks: Iterable[float] = ()) -> float:
     """E[function(g)], integrated piece by piece between the kinks of the function."""
     low, high = mean - 30.0 * std, mean + 30.0 * std
     ends = [low, *sorted(kink for kink in (*kinks, mean) if low < kink < high), high]

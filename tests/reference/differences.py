@@ -14,9 +14,7 @@ def derivative(function: Callable[[float], ArrayLike], at: float, step: float = 
     """d function / dx, whatever the shape of the function's value."""
 
     def central(h: float) -> Array:
-        return (np.asarray(function(at + h), dtype=float) - np.asarray(function(at - h), dtype=float)) / (
-            2.0 * h
-        )
+        return (np.asarray(function(at + h), dtype=float) - np.asarray(function(at - h), dtype=float)) / (2.0 * h)
 
     return (4.0 * central(step / 2.0) - central(step)) / 3.0
 

@@ -39,9 +39,7 @@ def one_sided(mean: Array, variance: Array, signs: Array, scale: float) -> tuple
     return log_p, mean + signs * gain * hazard, variance - gain**2 * hazard * (z + hazard)
 
 
-def equicorrelated(
-    m: ArrayLike, rho: float, signs: ArrayLike, *, variance: float = 1.0, scale: float = 0.0
-) -> Truth:
+def equicorrelated(m: ArrayLike, rho: float, signs: ArrayLike, *, variance: float = 1.0, scale: float = 0.0) -> Truth:
     """Gauss-Legendre over the common factor t, between the points where the integrand has died away."""
     mean, s = np.asarray(m, dtype=float), np.asarray(signs, dtype=float)
     shared, own = math.sqrt(variance * rho), np.full(mean.size, variance * (1.0 - rho))
@@ -80,9 +78,7 @@ def quadrature(mean: float, variance: float, sign: float, scale: float) -> tuple
     cuts = sorted({mean - 12 * deviation, mean + 12 * deviation, mean, 0.0, -6 * scale, 6 * scale})
     mass, first, second = (
         sum(
-            integrate.quad(lambda g, k=k: g**k * density(g), low, high, epsabs=0.0, epsrel=1e-11, limit=200)[
-                0
-            ]
+            integrate.quad(lambda g, k=k: g**k * density(g), low, high, epsabs=0.0, epsrel=1e-11, limit=200)[0]
             for low, high in pairwise(cuts)
         )
         for k in range(3)

@@ -10,9 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 
 
-def matern52(
-    A: ArrayLike, B: ArrayLike, lengthscales: ArrayLike, amplitude: float = 1.0, bias: float = 0.0
-) -> Array:
+def matern52(A: ArrayLike, B: ArrayLike, lengthscales: ArrayLike, amplitude: float = 1.0, bias: float = 0.0) -> Array:
     """Rasmussen and Williams, equation 4.17, pair by pair, plus a constant."""
     rows, columns, ell = (
         np.asarray(A, dtype=float),
@@ -23,16 +21,11 @@ def matern52(
     for i, a in enumerate(rows):
         for j, b in enumerate(columns):
             r = math.dist(a / ell, b / ell)
-            K[i, j] = (
-                amplitude * (1.0 + math.sqrt(5.0) * r + 5.0 * r**2 / 3.0) * math.exp(-math.sqrt(5.0) * r)
-                + bias
-            )
+            K[i, j] = amplitude * (1.0 + math.sqrt(5.0) * r + 5.0 * r**2 / 3.0) * math.exp(-math.sqrt(5.0) * r) + bias
     return K
 
 
-def conditional(
-    K_xx: Array, K_xq: Array, K_qq: Array, y: Array, noise: ArrayLike, mean: float = 0.0
-) -> tuple[Array, Array]:
+def conditional(K_xx: Array, K_xq: Array, K_qq: Array, y: Array, noise: ArrayLike, mean: float = 0.0) -> tuple[Array, Array]:
     """Mean and covariance at the queries given y = f(X) + noise (equations 2.23 and 2.24)."""
     total = K_xx + np.diag(np.broadcast_to(np.asarray(noise, dtype=float), y.shape))
     gain = np.linalg.solve(total, K_xq).T

@@ -1,7 +1,7 @@
 """What an acquisition is: a function of the surrogates' marginals, in log space, with its gradient.
 
-Shapes: k surrogates, q query rows, w columns. A surrogate's marginal at a row is N(mean, std^2), in latent units: the objective is
-minimised, and a limit holds where its latent value is at most 0.
+Shapes: k surrogates, q query rows, w columns. A surrogate's marginal at a row is N(mean, std^2), in latent units: the
+objective is minimised, and a limit holds where its latent value is at most 0.
 
 Values are logarithms. A product of small probabilities keeps its shape there, and so its gradient, long after the product
 itself has rounded to 0.

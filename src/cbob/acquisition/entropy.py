@@ -1,7 +1,7 @@
 """MESC: constrained min-value entropy search (Takeno et al. 2022), in its lower-bound form.
 
-Each sample draws the objective and the limits jointly on a grid; m_s is the best feasible value of the draw, and +inf where the draw
-has no feasible row. A row is worth the information that "nothing feasible lies below m_s" carries:
+Each sample draws the objective and the limits jointly on a grid; m_s is the best feasible value of the draw, and +inf where
+the draw has no feasible row. A row is worth the information that "nothing feasible lies below m_s" carries:
 
     MESC(x) = mean over s of -log(1 - p_s(x)),   p_s(x) = Phi((m_s - mean_f)/std_f) prod_i POF_i(x)
 """
@@ -30,7 +30,8 @@ def sampled_minima(
     feasible = np.ones_like(values, dtype=bool)
     for limit in limits:
         feasible &= limit.sample(grid, count, rng) <= 0.0
-    return np.where(feasible, values, np.inf).min(axis=1)
+    best: Array = np.where(feasible, values, np.inf).min(axis=1)
+    return best
 
 
 class MinValueEntropy(Acquisition):

@@ -7,7 +7,8 @@ With the latent marginal N(mean, std^2), the limit at 0 and r = mean / std:
     POB:  rho = Phi(beta - r) - Phi(-beta - r)                                                  [paper, eq. 10-11]
     EMUB: rho = std (u(r + beta) - 2 u(r) + u(r - beta)) / gamma,   u(z) = z Phi(z) + phi(z)    [paper, B.3 and B.6]
 
-EMUB is written as the second difference of u, because the tent max(eps - |g|, 0) is one of the ramps max(g, 0). It is even in r.
+EMUB is written as the second difference of u, because the tent max(eps - |g|, 0) is one of the ramps max(g, 0). It is even
+in r.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class Exploration(ABC):
 class POB(Exploration):
     """The potential of being the boundary: the probability that the latent value lies within beta deviations of the limit.
 
-    As printed, POB does not know how much there is to learn: on the boundary it is nearly 1 however small std has become, so that
+    As printed, POB does not know how much there is to learn: on the boundary it is nearly 1 however small std has become, so
+    that
     a search ends up trying points a hair outside the limit again and again. Below `resolution` (a std, in latent units, where
     readings have unit spread) it is therefore faded out smoothly, reaching the 0 at std 0 that Definition 1 asks for; 0 keeps
     eq. 11 as it stands.

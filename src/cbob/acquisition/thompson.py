@@ -1,8 +1,8 @@
 """Thompson sampling: draw what the objective and the limits could be, and go where that draw is best.
 
 TSC draws inside a trust region (SCBO, Eriksson and Poloczek 2021): a box around the best row so far that doubles after a run of
-successes, halves after a run of failures, and starts over once it has become too small. Its state is replayed from the trials, so
-there is nothing to store.
+successes, halves after a run of failures, and starts over once it has become too small. Its state is replayed from the
+trials, so there is nothing to store.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ GRID = 1000  # the paper's
 LARGEST, INITIAL, SMALLEST = 1.6, 0.8, 0.5**7  # side of the box in the unit cube (SCBO, section 3)
 
 
-def draw_best(
-    objective: Posterior | None, limits: Sequence[Posterior], grid: Array, rng: np.random.Generator
-) -> int:
+def draw_best(objective: Posterior | None, limits: Sequence[Posterior], grid: Array, rng: np.random.Generator) -> int:
     """One joint draw on the grid: its best feasible row, or the one of least total violation where nothing is feasible.
 
     Without an objective the search is for feasibility alone: the row that holds by the widest total margin.

@@ -93,9 +93,7 @@ def load(path: Path) -> list[Record]:
     return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
-def campaign(
-    runs: Iterable[Run], path: Path, *, jobs: int | None = None, report: Callable[[str], object] = print
-) -> None:
+def campaign(runs: Iterable[Run], path: Path, *, jobs: int | None = None, report: Callable[[str], object] = print) -> None:
     """Execute the runs that `path` lacks, `jobs` at a time (default: one a core); append each as it ends."""
     finished = {Run.of(record) for record in load(path)}
     missing = [run for run in dict.fromkeys(runs) if run not in finished]
@@ -180,9 +178,7 @@ def _quantile(values: Sequence[float], q: float) -> float:
 def table(records: Iterable[Record]) -> str:
     """The summary as text, the cells of a problem side by side."""
     line = "{:18} {:8} {:16} {:>5} {:>11} {:>25} {:>6} {:>8}"
-    lines = [
-        line.format("problem", "scenario", "strategy", "seeds", "BOV median", "quartiles", "ROF", "ask ms")
-    ]
+    lines = [line.format("problem", "scenario", "strategy", "seeds", "BOV median", "quartiles", "ROF", "ask ms")]
     for row in sorted(summarise(records), key=lambda row: (row["problem"], row["scenario"])):
         lines.append(
             line.format(

@@ -10,9 +10,9 @@ a site exp(nu_i g_i - tau_i g_i^2 / 2) matched to it in the company of all the o
 with the cavities N(c_i, v_i): the posterior marginals with the own site divided out. These sites are log-concave, so every
 tau_i >= 0 and every cavity is proper. Everything is scaled by the prior deviations first, so units never matter.
 
-All sites are updated at once, one factorisation a sweep, until a sweep fails to halve the distance to the last: that happens when
-many sites bear on nearly one latent value, and all correct for it together. From then on they are visited one at a time, which
-converges in a few sweeps.
+All sites are updated at once, one factorisation a sweep, until a sweep fails to halve the distance to the last: that happens
+when many sites bear on nearly one latent value, and all correct for it together. From then on they are visited one at a time,
+which converges in a few sweeps.
 """
 
 from __future__ import annotations
@@ -165,9 +165,7 @@ def _checked(prior_mean: ArrayLike, prior_cov: ArrayLike, signs: ArrayLike) -> t
     K = np.array(prior_cov, dtype=float)
     s = np.array(signs, dtype=float)
     if m.ndim != 1 or K.shape != (m.size, m.size) or s.shape != m.shape:
-        raise ValueError(
-            f"expected n means, an n x n covariance and n signs; got shapes {m.shape}, {K.shape} and {s.shape}"
-        )
+        raise ValueError(f"expected n means, an n x n covariance and n signs; got shapes {m.shape}, {K.shape} and {s.shape}")
     if not (np.isfinite(m).all() and np.isfinite(K).all()) or (np.diagonal(K) < 0.0).any():
         raise ValueError("the prior needs finite means and a finite covariance with no negative variance")
     if not np.isin(s, (-1.0, 1.0)).all():
@@ -204,7 +202,13 @@ def _with_certain_values(
 
 
 def _iterate(
-    m: Array, K: Array, s: Array, scale: Array, start: tuple[Array, Array] | None, tolerance: float, max_sweeps: int
+    m: Array,
+    K: Array,
+    s: Array,
+    scale: Array,
+    start: tuple[Array, Array] | None,
+    tolerance: float,
+    max_sweeps: int,
 ) -> tuple[_State, float, int]:
     nothing = np.zeros_like(m)
     state = _State.implied(m, K, *(start or (nothing, nothing)))

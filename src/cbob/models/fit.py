@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from cbob.linalg import NotPositiveDefinite, cholesky, inverse_from_cholesky, solve_lower
+from cbob.linalg import NotPositiveDefiniteError, cholesky, inverse_from_cholesky, solve_lower
 from cbob.models.ep import expectation_propagation
 from cbob.models.kernels import Matern52
 from cbob.models.warp import Shape, Warped, fold
@@ -38,7 +38,8 @@ WIDEST_SITE = 1e9
 class Priors:
     """Normal priors (centre, deviation) and bounds of the logarithms, for readings of unit spread in the unit cube.
 
-    The lengthscales share a level, which is nearly free, and differ from it by `difference`: with few readings the evidence of a
+    The lengthscales share a level, which is nearly free, and differ from it by `difference`: with few readings the evidence
+    of a
     single direction is mostly chance, and lengthscales set free from each other see structure where there is none. Distances in
     a cube grow like the square root of its dimension, and so does the centre of the level (Hvarfner, Hellsten and Nardi 2024).
     The noise starts at nothing, as in the paper, and takes overwhelming evidence to move: a surrogate that may call a ripple
@@ -232,13 +233,11 @@ def climb(problem: Problem, priors: Priors, start: Fit, objective: Objective, ev
     return score(problem, priors, here, latest) if virtual else best
 
 
-def _loss(
-    problem: Problem, priors: Priors, theta: Array, sites: Sites, *, hold_sites: bool
-) -> tuple[float, Array, Sites]:
+def _loss(problem: Problem, priors: Priors, theta: Array, sites: Sites, *, hold_sites: bool) -> tuple[float, Array, Sites]:
     """Minus the logarithm of evidence times prior, its gradient, and the sites reached."""
     try:
         found = evaluate(problem, theta, sites, tolerance=LOOSE, hold_sites=hold_sites)
-    except NotPositiveDefinite:
+    except NotPositiveDefiniteError:
         return 1e25, np.zeros_like(theta), sites  # the line search turns back from here
     penalty, slope = priors.penalty(theta)
     return penalty - found.value, slope - found.gradient, found.sites

@@ -103,6 +103,4 @@ class Posterior:
             return self
         mean, _ = self.predict(pending)
         tiny = np.full(pending.shape[0], 1e-8 * self.kernel.variance)
-        return Posterior(
-            self.kernel, np.vstack([self.X, pending]), np.append(self.y, mean), np.append(self.noise, tiny)
-        )
+        return Posterior(self.kernel, np.vstack([self.X, pending]), np.append(self.y, mean), np.append(self.noise, tiny))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -33,7 +33,6 @@ Array = NDArray[np.float64]
 GROWTH = 1.25
 COLD_EVALUATIONS = 60
 WARM_EVALUATIONS = 8
-ONE_SIDED = 2.0  # nats by which a one-sided warp has to be better: it also fits where the fold ends
 STUCK = 2  # equal readings at the very top, from which they count as stuck
 # Log knees at which the search for a warp starts; from there the evidence has one maximum, as far as we have seen.
 KNEES = (0.0, -5.0)
@@ -56,7 +55,7 @@ class Settings:
     warp: bool = True
     fit_limit: int = 256
     data_limit: int = 1000
-    priors: Priors = Priors()
+    priors: Priors = field(default_factory=Priors)
 
 
 @dataclass(frozen=True)
@@ -98,12 +97,15 @@ class HLGP:
     "unknown" (or None, or NaN), or a `cbob.observations.Reading`.
     """
 
+    # Nats by which a one-sided warp has to be better: it also fits where the fold ends.
+    _one_sided = 2.0
+
     def __init__(self, settings: Settings | None = None, *, groups: NDArray[np.intp] | None = None) -> None:
         self.settings = settings or Settings()
         self.groups = groups
 
     def fit(self, X: ArrayLike, readings: Sequence[Reading | Kind | float | str | None] | ArrayLike) -> Self:
-        parsed = [Reading.of(reading) for reading in readings]  # type: ignore[union-attr, arg-type]
+        parsed = [Reading.of(reading) for reading in readings]  # type: ignore[union-attr]
         margins = np.array([np.nan if r.value is None else r.value for r in parsed], dtype=float)
         sign_of = {Kind.VIOLATED: 1, Kind.SATISFIED: -1}
         signs = np.array([sign_of.get(r.kind, 0) for r in parsed], dtype=np.int8)
@@ -184,7 +186,7 @@ class HLGP:
             (climb(self._problem(few, shape), settings.priors, start, settings.objective, evaluations), shape)
             for shape, start, evaluations in starts
         ]
-        best, shape = max(fits, key=lambda pair: pair[0].score - (ONE_SIDED if pair[1] else 0.0))
+        best, shape = max(fits, key=lambda pair: pair[0].score - (self._one_sided if pair[1] else 0.0))
         # The sites of all kept signs, at the hyperparameters that won.
         every = np.flatnonzero(kept & self._signed)
         precision, shift = np.zeros(self._X.shape[0]), np.zeros(self._X.shape[0])
@@ -202,7 +204,10 @@ class HLGP:
         for shape in self._shapes() if warped else (Shape.SYMMETRIC,):
             problem = self._problem(few, shape)
             groups = int(problem.groups.max()) + 1
-            centre, bounds = self.settings.priors.centre(groups), self.settings.priors.bounds(groups, problem.warped)
+            centre, bounds = (
+                self.settings.priors.centre(groups),
+                self.settings.priors.bounds(groups, problem.warped),
+            )
             nothing = Sites(np.zeros(problem.signs.size), np.zeros(problem.signs.size))
             tried = []
             for stretch, knee in itertools.product((-1.0, 0.0, 1.0), KNEES):
@@ -226,6 +231,11 @@ class HLGP:
         noise = np.exp(theta[-2]) + np.concatenate([np.zeros(problem.margins.size), virtual_noise])
         self.warp: Warp = warped.warp
         self.posterior = Posterior(kernel, problem.rows, np.concatenate([warped.y, virtual]), noise)
+
+    @property
+    def measured(self) -> bool:
+        """Whether any reading had a value: without one there are no units to predict in."""
+        return bool(self._values.any())
 
     def predict(self, X: ArrayLike) -> tuple[Array, Array]:
         """The reading expected at each row, and its deviation, in the units of the readings.
@@ -255,8 +265,7 @@ class GPC(HLGP):
 class GPR(HLGP):
     """Gaussian process regression on values; `reference` is the value that stands at 0 in latent units."""
 
-    def __init__(self, settings: Settings | None = None, *, groups: NDArray[np.intp] | None = None) -> None:
-        super().__init__(settings or Settings(), groups=groups)
+    _one_sided = 0.0  # no limit stands at 0: both shapes are mere scales
 
     def _read(self, margins: Array, signs: NDArray[np.int8]) -> tuple[Array, NDArray[np.int8]]:
         finite = margins[np.isfinite(margins)]
@@ -290,9 +299,7 @@ def _within(halves: Array) -> Array:
     return np.clip(halves, -largest / 2.0, largest / 2.0) * 2.0
 
 
-def _choose(
-    X: Array, candidates: NDArray[np.bool_], limit: int, focus: Array | None
-) -> NDArray[np.bool_]:
+def _choose(X: Array, candidates: NDArray[np.bool_], limit: int, focus: Array | None) -> NDArray[np.bool_]:
     """At most `limit` of the candidate rows: half of them nearest to `focus`, where the search is, and the other half evenly
     from the rest in the order they came, so that the global picture stays."""
     order = np.flatnonzero(candidates)

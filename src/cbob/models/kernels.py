@@ -39,7 +39,10 @@ class Matern52:
         return self.with_slope(A, B)[0]
 
     def with_slope(self, A: Array, B: Array) -> tuple[Array, Array]:
-        """k(A, B), and the factor f of its gradient: dk/dA_j = -f (A_j - B_j) / l_j^2, dk/dlog l_j = f (A_j - B_j)^2 / l_j^2."""
+        """k(A, B), and the factor f of its gradient:
+
+        dk/dA_j = -f (A_j - B_j) / l_j^2 and dk/dlog l_j = f (A_j - B_j)^2 / l_j^2.
+        """
         return self.at_scaled(A / self.lengthscales, B / self.lengthscales)
 
     def at_scaled(self, A: Array, B: Array) -> tuple[Array, Array]:

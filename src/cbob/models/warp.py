@@ -6,9 +6,9 @@ Three shapes, all with w(0) = 0, folded by a knee k > 0 and scaled by s to unit 
     UPPER       w =  log(1 + g/c) / s      c = k + END max(-g): a quantity that is a ratio to its limit, like a size
     LOWER       w = -log(1 - g/c) / s      c = k + END max(g): the same from the other side, like 1 - x y z
 
-The shape is chosen and the knee learned with the hyperparameters, by the evidence, Jacobian included. s is the standard deviation of
-the warped readings, so that a surrogate always sees readings of unit spread, and `offset` is their mean: a reading that varies by 1
-around 1e4 has the offset 1e4, which the surrogate's prior has to allow for.
+The shape is chosen and the knee learned with the hyperparameters, by the evidence, Jacobian included. s is the standard
+deviation of the warped readings, so that a surrogate always sees readings of unit spread, and `offset` is their mean: a reading
+that varies by 1 around 1e4 has the offset 1e4, which the surrogate's prior has to allow for.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ LARGEST = float(np.finfo(float).max)
 FARTHEST = 1e290
 
 
-# The fold of a one-sided warp ends this far beyond the last reading on that side. Were it to end right at it, the Jacobian of that
-# one reading could grow without bound, and the evidence would always ask for it.
+# The fold of a one-sided warp ends this far beyond the last reading on that side. Were it to end right at it, the Jacobian
+# of that one reading could grow without bound, and the evidence would always ask for it.
 END = 1.02
 
 
@@ -102,7 +102,7 @@ def fold(margins: Array, unit: float, shape: Shape, log_knee: float) -> Warped:
     size = float(np.sqrt(np.mean(w**2))) if w.size else 0.0
     spread = float(np.std(w)) if w.size else 0.0
     if size == 0.0:
-        spread, spread_slope = 1.0, 0.0
+        spread, spread_slope = 1.0 / turn, -knee / turn**2  # the identity near 0, in units of `unit`
     elif spread <= LEAST_SPREAD * size:
         least = LEAST_SPREAD if spread > CONSTANT * size else 1.0
         spread, spread_slope = least * size, least * float(np.mean(w * w_slope)) / size

@@ -77,10 +77,7 @@ def _pressure_vessel(params: Params) -> Measured:
     shell, head = (0.0625 * round(params[name]) for name in ("shell", "head"))
     radius, length = params["radius"], params["length"]
     return _measured(
-        0.6224 * shell * radius * length
-        + 1.7781 * head * radius**2
-        + 3.1661 * shell**2 * length
-        + 19.84 * shell**2 * radius,
+        0.6224 * shell * radius * length + 1.7781 * head * radius**2 + 3.1661 * shell**2 * length + 19.84 * shell**2 * radius,
         0.0193 * radius - shell,
         0.00954 * radius - head,
         1296000 - pi * radius**2 * length - 4 / 3 * pi * radius**3,
@@ -99,9 +96,7 @@ def _named(*coordinates: float) -> dict[str, float]:
 
 
 _BEAM = Space({"h": Float(0.125, 5), "l": Float(0.1, 10), "t": Float(0.1, 10), "b": Float(0.125, 5)})
-_VESSEL = Space(
-    {"shell": Float(0, 20), "head": Float(0, 20), "radius": Float(10, 50), "length": Float(150, 200)}
-)
+_VESSEL = Space({"shell": Float(0, 20), "head": Float(0, 20), "radius": Float(10, 50), "length": Float(150, 200)})
 
 
 RECORDS = (
