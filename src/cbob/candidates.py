@@ -21,6 +21,8 @@ Array = NDArray[np.float64]
 
 # A finite space of up to this many points is scored whole.
 ENUMERABLE = 4096
+# One of up to this many is searched for a point that is left, once a pool is used up.
+EXHAUSTIBLE = 100_000
 # Rows closer than this in every column are the same trial.
 SAME = 1e-9
 # Trials that run side by side keep this distance in at least one column.
@@ -114,9 +116,13 @@ def best_untaken(
     for index in order:
         if not is_taken(rows[index], taken):
             return rows[index]  # type: ignore[no-any-return]
-    every = space.enumerate(100_000)
+    every = space.enumerate(EXHAUSTIBLE)
     if every is not None:
-        left = every[[not is_taken(row, taken) for row in every]]
+        # Its points may all be neighbours of trials that are out: from here on only those tried themselves are taken.
+        from scipy.spatial import cKDTree  # here, because hardly a run ever needs it
+
+        tried = np.vstack([taken.told, taken.out])
+        left = every[cKDTree(tried).query(every, p=np.inf)[0] >= SAME] if tried.size else every
         if left.shape[0]:
             return left[0 if score is None else int(np.argmax(score(left)))]  # type: ignore[no-any-return]
     return rows[order[0]]  # type: ignore[no-any-return]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbob.acquisition.thompson import improvements
-from cbob.candidates import Taken, is_taken
+from cbob.candidates import Taken, best_untaken, is_taken
 from cbob.constraints import RAN, Constraint, as_constraints
 from cbob.errors import CbobError, StateError, StrategyError, TrialError, shown
 from cbob.linalg import one_thread
@@ -32,7 +32,7 @@ AnyHLGP = TypeVar("AnyHLGP", bound=HLGP)
 SURROGATES = ("hlgp", "gpc")
 OBJECTIVE, LIMIT = "objective", "constraint "  # keys of what the surrogates remember
 STATE_VERSION = 1
-DESIGN_BLOCK, DESIGN_TRIES = 8, 1024
+DESIGN_BLOCK, DESIGN_TRIES, DESIGN_TRIES_IF_FINITE = 8, 1024, 64
 
 
 @dataclass(frozen=True)
@@ -265,16 +265,18 @@ class Optimizer:
 
     def _next_designed(self) -> Array:
         """The next row of the space-filling sequence that is not taken. Rows may be: a discrete space has few, and a user may
-        have added a design of the same seed. Once nothing new has come for long, a row is repeated."""
+        have added a design of the same seed. Once nothing new has come for long, any row that is left in a finite space will
+        do, and where none is, one is repeated."""
         taken = self._taken()
-        for _ in range(DESIGN_TRIES // DESIGN_BLOCK):
+        for _ in range((DESIGN_TRIES if self.space.size is None else DESIGN_TRIES_IF_FINITE) // DESIGN_BLOCK):
             rows = self.space.sobol(DESIGN_BLOCK, seed=self.seed, skip=self._designed)
             for used, row in enumerate(rows, start=1):
                 if not is_taken(row, taken):
                     self._designed += used
                     return row  # type: ignore[no-any-return]
             self._designed += len(rows)
-        return row  # type: ignore[no-any-return]
+        rng = np.random.default_rng([self.seed, self._designed])
+        return best_untaken(rows, np.zeros(len(rows)), taken, self.space, lambda left: rng.random(len(left)))
 
     def _taken(self) -> Taken:
         told = [self._rows[trial.id] for trial in self._trials.values() if trial.told]

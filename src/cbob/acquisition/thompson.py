@@ -81,7 +81,8 @@ def improvements(values: Array, feasible: NDArray[np.bool_], violations: Array) 
     for i, (value, holds, violation) in enumerate(zip(values, feasible, violations, strict=True)):
         if holds:
             # An improvement has to be worth a thousandth of the value (SCBO's success rule).
-            better[i] = not np.isfinite(best_value) or value < best_value - 1e-3 * abs(best_value)
+            # Both sides halved, because their difference may overflow.
+            better[i] = not np.isfinite(best_value) or value / 2.0 < best_value / 2.0 - 0.5e-3 * abs(best_value)
             best_value = min(best_value, value)
         elif not np.isfinite(best_value):
             better[i] = violation < least
