@@ -2,8 +2,8 @@
 
 The data are scrambled Sobol points of Keane's bump function in 10 dimensions, with its two constraints; the
 objective is hidden where a point is infeasible (S1). A warm ask follows one more result, so that the models
-must be fitted anew. The engines take turns, so that a busy machine slows all of them alike, and what is counted is the processor
-time of this process: on one thread and an idle machine that is the time on the clock.
+must be fitted anew. The engines take turns, so that a busy machine slows all of them alike, and what is counted is the
+processor time of this process: on one thread and an idle machine that is the time on the clock.
 """
 
 import os

@@ -14,6 +14,7 @@ ENGINE = (
     "errors",
     "numerics",
     "linalg",
+    "ascent",
     "parameters",
     "space",
     "constraints",

@@ -12,6 +12,7 @@ from cbob.linalg import (
     inverse_from_cholesky,
     one_thread,
     solve_lower,
+    times_lower,
     triangular_inverse,
 )
 
@@ -69,6 +70,7 @@ def test_solves_and_inverses_equal_dense_ones() -> None:
     assert solve_lower(lower, right) == pytest.approx(np.linalg.solve(lower, right), rel=1e-10)
     one = solve_lower(lower, right[:, 0]).ravel()
     assert one == pytest.approx(np.linalg.solve(lower, right[:, 0]), rel=1e-10)
+    assert times_lower(lower, right) == pytest.approx(lower @ right, rel=1e-13)
     assert triangular_inverse(lower) == pytest.approx(np.linalg.inv(lower), rel=1e-10, abs=1e-12)
     inverse = inverse_from_cholesky(lower)
     assert inverse == pytest.approx(np.linalg.inv(matrix), rel=1e-9, abs=1e-10)
@@ -80,7 +82,8 @@ def test_nothing_has_an_empty_factor() -> None:
     empty = np.empty((0, 0))
     for factor in (cholesky, triangular_inverse, inverse_from_cholesky):
         assert factor(empty).shape == (0, 0)
-    assert solve_lower(empty, np.empty((0, 3))).shape == (0, 3)
+    for act in (solve_lower, times_lower):
+        assert act(empty, np.empty((0, 3))).shape == (0, 3)
 
 
 def test_one_thread_holds_blas_to_one_thread_and_gives_the_rest_back() -> None:

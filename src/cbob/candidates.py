@@ -1,8 +1,8 @@
 """Finds the row of a mixed space at which an acquisition is largest. It never fits and knows no model.
 
 A pool of rows is scored: some spread evenly over the cube, some scattered around the given centres at several ranges. From
-the best of them L-BFGS-B climbs along the continuous columns, all starts stacked into one problem because a batch costs hardly
-more than a row. Then the discrete parameters are tried one at a time, and the climb goes on from what they found.
+the best of them `cbob.ascent` climbs along the continuous columns. Then the discrete parameters are tried one at a time, and
+the climb goes on from what they found.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from cbob.acquisition.base import Acquisition
+from cbob.ascent import ascend
 from cbob.space import Space
 
 Array = NDArray[np.float64]
@@ -29,8 +29,10 @@ SAME = 1e-9
 CLUMP = 0.005
 # Ranges at which rows are scattered around a centre, in the unit cube.
 RANGES = (0.2, 0.05, 0.01, 0.002)
-# A start this far below the best one, in nats, will not overtake it, but would distort the line search of the stacked problem.
+# A start this far below the best one, in nats, will not overtake it.
 HOPELESS = 30.0
+# A climb ends where a step gains less than this, in nats. Ridges between active limits are climbed in many small steps.
+NEGLIGIBLE = 1e-5
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,8 @@ class Effort:
 
     spread: int = 384
     scattered: int = 256
-    starts: int = 4
-    evaluations: int = 60
+    starts: int = 8
+    evaluations: int = 40
     rounds: int = 8  # of discrete moves, from each start
 
 
@@ -155,19 +157,16 @@ def _climb(acquisition: Acquisition, space: Space, starts: Array, effort: Effort
     free = space.continuous
     if free.any():
 
-        def loss(flat: Array) -> tuple[float, Array]:
-            rows = starts.copy()
-            rows[:, free] = flat.reshape(starts.shape[0], -1)
+        def along(which: NDArray[np.intp], columns: Array) -> tuple[Array, Array]:
+            rows = starts[which]
+            rows[:, free] = columns
             value, gradient = acquisition.with_gradient(rows)
-            return -float(_finite(value).sum()), -np.nan_to_num(gradient[:, free]).ravel()
+            return _finite(value), np.nan_to_num(gradient[:, free])
 
-        flat = starts[:, free].ravel()
-        result = minimize(
-            loss, flat, jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * flat.size,
-            options={"maxfun": effort.evaluations, "ftol": 1e-7, "gtol": 1e-6},
-        )  # fmt: skip
+        low, high = np.zeros(int(free.sum())), np.ones(int(free.sum()))
+        climbed = ascend(along, starts[:, free], low, high, evaluations=effort.evaluations, tolerance=NEGLIGIBLE)
         ends = starts.copy()
-        ends[:, free] = np.clip(result.x, 0.0, 1.0).reshape(starts.shape[0], -1)
+        ends[:, free] = climbed.rows
         starts = space.snap(ends)
     return starts, _finite(acquisition(starts))
 

@@ -241,7 +241,7 @@ def test_evaluating_leaves_its_arguments_as_they_were() -> None:
     )
     kept = [part.copy() for part in parts]
     evaluate(given, theta, sites, tolerance=1e-8)
-    climb(given, PRIORS, Fit(theta, sites, -np.inf), "evidence", 10)
+    climb(given, PRIORS, Fit(theta, sites, -np.inf, np.eye(theta.size)), "evidence", 10)
     assert all(np.array_equal(was, now) for was, now in zip(kept, parts, strict=True))
 
 

@@ -15,13 +15,13 @@ The parameter vector is theta = (log lengthscale of each group, log amplitude, l
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
+from cbob.ascent import ascend
 from cbob.linalg import NotPositiveDefiniteError, cholesky, inverse_from_cholesky, solve_lower
 from cbob.models.ep import expectation_propagation
 from cbob.models.kernels import Matern52
@@ -64,6 +64,12 @@ class Priors:
         """Rows (low, high), one for each entry of theta. Without a warp the knee is held at the far end."""
         knee = self.knee_bounds if warped else (self.knee_bounds[1],) * 2
         return np.array([self.lengthscale_bounds] * groups + [self.amplitude_bounds, self.noise_bounds, knee])
+
+    def covariance(self, groups: int) -> Array:
+        """Of theta under the prior, which is how far a climb that knows nothing yet may step for a unit of gradient."""
+        C = np.diag([self.difference**2] * groups + [self.amplitude[1] ** 2, self.noise[1] ** 2, self.knee[1] ** 2])
+        C[:groups, :groups] += self.level[1] ** 2
+        return C
 
     def penalty(self, theta: Array) -> tuple[float, Array]:
         """Minus the logarithm of the prior, up to a constant, and its gradient."""
@@ -187,57 +193,64 @@ def evaluate(problem: Problem, theta: Array, sites: Sites, *, tolerance: float, 
 
 @dataclass(frozen=True)
 class Fit:
-    """A theta, the sites found there, and its evidence times prior (logarithm)."""
+    """A theta, the sites found there, its evidence times prior (logarithm), and the metric with which to climb on."""
 
     theta: Array
     sites: Sites
     score: float
+    metric: Array
 
 
 # How closely EP is solved while hyperparameters move: the evidence is stationary in the sites, so its error is the square.
 LOOSE = 1e-4
+# A climb ends where it promises less than this, in nats.
+NEGLIGIBLE = 0.01
 
 
 def score(problem: Problem, priors: Priors, theta: Array, sites: Sites) -> Fit:
     """One theta, unmoved."""
-    loss, _, found = _loss(problem, priors, theta, sites, hold_sites=False)
-    return Fit(theta, found, -loss)
+    value, _, found = _score(problem, priors, theta, sites, hold_sites=False)
+    return Fit(theta, found, value, priors.covariance(theta.size - 3))
 
 
 def climb(problem: Problem, priors: Priors, start: Fit, objective: Objective, evaluations: int) -> Fit:
-    """L-BFGS-B from `start`, at most about `evaluations` evidences."""
-    bounds = priors.bounds(start.theta.size - 3, problem.warped)
+    """The highest theta found from `start` within about so many evidences."""
+    low, high = priors.bounds(start.theta.size - 3, problem.warped).T
     virtual = objective == "virtual" and problem.signs.size > 0
-    latest = start.sites  # each EP run starts from the sites of the one before
-
-    best = Fit(start.theta, start.sites, -np.inf)
-
-    def loss(point: Array) -> tuple[float, Array]:
-        nonlocal latest, best
-        value, gradient, latest = _loss(problem, priors, point, latest, hold_sites=virtual)
-        if -value > best.score:
-            best = Fit(point, latest, -value)
-        return value, gradient
-
-    here = np.clip(start.theta, *bounds.T)
+    best = replace(start, theta=np.clip(start.theta, low, high))
     # With the virtual readings held, the target moves with each EP run: a few rounds of both.
     rounds = 3 if virtual else 1
     for _ in range(rounds):
         if virtual:
-            latest = evaluate(problem, here, latest, tolerance=LOOSE).sites
-        result = minimize(
-            loss, here, jac=True, method="L-BFGS-B", bounds=bounds,
-            options={"maxfun": max(evaluations // rounds, 2), "ftol": 1e-5, "gtol": 1e-3},
+            best = replace(best, sites=evaluate(problem, best.theta, best.sites, tolerance=LOOSE).sites)
+        climber = _Climber(problem, priors, best.sites, hold_sites=virtual)
+        top = ascend(
+            climber, best.theta[None], low, high,
+            evaluations=max(evaluations // rounds, 2), tolerance=NEGLIGIBLE, metric=best.metric,
         )  # fmt: skip
-        here = np.clip(result.x, *bounds.T)
-    return score(problem, priors, here, latest) if virtual else best
+        best = Fit(top.rows[0], climber.sites, float(top.values[0]), top.metric[0])
+    return replace(score(problem, priors, best.theta, best.sites), metric=best.metric) if virtual else best
 
 
-def _loss(problem: Problem, priors: Priors, theta: Array, sites: Sites, *, hold_sites: bool) -> tuple[float, Array, Sites]:
-    """Minus the logarithm of evidence times prior, its gradient, and the sites reached."""
+class _Climber:
+    """What `climb` climbs; each EP run starts from the sites of the highest theta so far."""
+
+    def __init__(self, problem: Problem, priors: Priors, sites: Sites, *, hold_sites: bool) -> None:
+        self.problem, self.priors, self.sites, self.hold_sites = problem, priors, sites, hold_sites
+        self.highest = -np.inf
+
+    def __call__(self, _: NDArray[np.intp], thetas: Array) -> tuple[Array, Array]:
+        value, gradient, sites = _score(self.problem, self.priors, thetas[0], self.sites, hold_sites=self.hold_sites)
+        if value > self.highest:
+            self.highest, self.sites = value, sites
+        return np.array([value]), gradient[None]
+
+
+def _score(problem: Problem, priors: Priors, theta: Array, sites: Sites, *, hold_sites: bool) -> tuple[float, Array, Sites]:
+    """The logarithm of evidence times prior, its gradient, and the sites reached."""
     try:
         found = evaluate(problem, theta, sites, tolerance=LOOSE, hold_sites=hold_sites)
     except NotPositiveDefiniteError:
-        return 1e25, np.zeros_like(theta), sites  # the line search turns back from here
+        return -np.inf, np.zeros_like(theta), sites  # the climb turns back from here
     penalty, slope = priors.penalty(theta)
-    return penalty - found.value, slope - found.gradient, found.sites
+    return found.value - penalty, found.gradient - slope, found.sites

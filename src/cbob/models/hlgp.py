@@ -32,10 +32,13 @@ Array = NDArray[np.float64]
 # After this growth of the data since the last search from scratch, the next fit searches from scratch again.
 GROWTH = 1.25
 COLD_EVALUATIONS = 60
-WARM_EVALUATIONS = 8
+WARM_EVALUATIONS = 4  # one more reading moves the maximum little, and the next fit goes on from here
 STUCK = 2  # equal readings at the very top, from which they count as stuck
 # Log knees at which the search for a warp starts; from there the evidence has one maximum, as far as we have seen.
 KNEES = (0.0, -5.0)
+# Log noise from which it starts where that explains the readings better than none: duplicates that contradict each other would
+# leave a climb from no noise at all a long way to go.
+NOISY = -4.0
 
 
 @dataclass(frozen=True)
@@ -60,10 +63,11 @@ class Settings:
 
 @dataclass(frozen=True)
 class Memory:
-    """What one fit hands to the next: the hyperparameters, each reading's site (0 where there is none), and the size of the
-    data when the search last started from scratch."""
+    """What one fit hands to the next: the hyperparameters, the metric of the climb that led to them, each reading's site (0
+    where there is none), and the size of the data when the search last started from scratch."""
 
     theta: Array
+    metric: Array
     precision: Array
     shift: Array
     searched_at: int
@@ -72,6 +76,7 @@ class Memory:
     def to_dict(self) -> dict[str, Any]:
         return {
             "theta": self.theta.tolist(),
+            "metric": self.metric.tolist(),
             "precision": self.precision.tolist(),
             "shift": self.shift.tolist(),
             "searched_at": self.searched_at,
@@ -80,8 +85,9 @@ class Memory:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Memory:
-        theta, precision, shift = (np.array(state[key], dtype=float) for key in ("theta", "precision", "shift"))
-        return cls(theta, precision, shift, int(state["searched_at"]), Shape(state["shape"]))
+        keys = ("theta", "metric", "precision", "shift")
+        theta, metric, precision, shift = (np.array(state[key], dtype=float) for key in keys)
+        return cls(theta, metric, precision, shift, int(state["searched_at"]), Shape(state["shape"]))
 
     def sites_of(self, rows: NDArray[np.intp]) -> Sites:
         precision, shift = np.zeros(rows.size), np.zeros(rows.size)
@@ -180,7 +186,7 @@ class HLGP:
             starts.extend((shape, start, COLD_EVALUATIONS) for shape, start in self._cold_starts(few))
             searched_at = size
         if memory is not None:
-            here = Fit(memory.theta, memory.sites_of(signed), -np.inf)
+            here = Fit(memory.theta, memory.sites_of(signed), -np.inf, memory.metric)
             starts.append((memory.shape, here, WARM_EVALUATIONS))
         fits = [
             (climb(self._problem(few, shape), settings.priors, start, settings.objective, evaluations), shape)
@@ -195,10 +201,11 @@ class HLGP:
             start = Sites(precision[every], shift[every])
             sites = evaluate(self._problem(kept, shape), best.theta, start, tolerance=1e-6).sites
             precision[every], shift[every] = sites.precision, sites.shift
-        return Memory(best.theta, precision, shift, searched_at, shape)
+        return Memory(best.theta, best.metric, precision, shift, searched_at, shape)
 
     def _cold_starts(self, few: NDArray[np.bool_]) -> list[tuple[Shape, Fit]]:
-        """For each shape of the warp, the best of a few spread starts: short and long lengthscales, early and late knees."""
+        """For each shape of the warp, the best of a few spread starts: short and long lengthscales, early and late knees, and
+        some noise where that is better than none."""
         warped = self.settings.warp and bool((few & self._values).any())
         starts = []
         for shape in self._shapes() if warped else (Shape.SYMMETRIC,):
@@ -215,6 +222,9 @@ class HLGP:
                 theta[:groups] += stretch
                 theta[-1] = np.clip(knee, *bounds[-1])
                 tried.append(score(problem, self.settings.priors, theta, nothing))
+            noisy = max(tried, key=lambda fit: fit.score).theta.copy()
+            noisy[-2] = NOISY
+            tried.append(score(problem, self.settings.priors, noisy, nothing))
             starts.append((shape, max(tried, key=lambda fit: fit.score)))
         return starts
 

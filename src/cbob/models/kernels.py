@@ -36,7 +36,7 @@ class Matern52:
     bias: float
 
     def __call__(self, A: Array, B: Array) -> Array:
-        return self.with_slope(A, B)[0]
+        return self.value_at_scaled(A / self.lengthscales, B / self.lengthscales)
 
     def with_slope(self, A: Array, B: Array) -> tuple[Array, Array]:
         """k(A, B), and the factor f of its gradient:
@@ -60,6 +60,21 @@ class Matern52:
         s *= decay
         s *= 5.0 / 3.0
         return value, s
+
+    def value_at_scaled(self, A: Array, B: Array) -> Array:
+        """k alone, of rows that are divided by the lengthscales already: half the cost of both."""
+        s = squared_distance(A, B)
+        s *= 5.0
+        value = s / 3.0
+        np.sqrt(s, out=s)
+        value += s
+        value += 1.0
+        np.negative(s, out=s)
+        np.exp(s, out=s)
+        s *= self.amplitude
+        value *= s
+        value += self.bias
+        return value
 
     @property
     def variance(self) -> float:
