@@ -143,3 +143,23 @@ def test_a_metric_carried_over_saves_the_next_climb_most_of_its_work() -> None:
     second = ascend(f, first.rows, *box, evaluations=200, tolerance=1e-10, metric=first.metric)
     np.testing.assert_allclose(second.rows, 0.55, atol=1e-4)
     assert f.counts[0] <= cold / 3
+
+
+def test_rivals_that_fall_far_behind_are_given_up_and_the_highest_end_stays_the_same() -> None:
+    class Two(Counted):
+        """A high hill at 0.25 and, beyond the saddle, a low but long and gentle one."""
+
+        def value(self, rows: Array) -> Array:
+            x = rows[:, 0]
+            return np.where(x < 0.5, 5.0 - 100.0 * (x - 0.25) ** 2, -1e-3 * (x - 0.9) ** 4)
+
+        def slope(self, rows: Array) -> Array:
+            x = rows
+            return np.where(x < 0.5, -200.0 * (x - 0.25), -4e-3 * (x - 0.9) ** 3)
+
+    starts, box = np.array([[0.1], [0.55], [0.6]]), (np.zeros(1), np.ones(1))
+    alone, together = Two(3), Two(3)
+    apart = ascend(alone, starts, *box, evaluations=60, tolerance=1e-12)
+    found = ascend(together, starts, *box, evaluations=60, tolerance=1e-12, rivals=True)
+    assert found.values.max() == apart.values.max() == pytest.approx(5.0)
+    assert together.counts[1:].max() < alone.counts[1:].min() / 3

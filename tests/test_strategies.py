@@ -17,7 +17,7 @@ from cbob.acquisition.feasibility import EMUB, Exploration
 from cbob.candidates import Effort, Taken, is_taken, maximise
 from cbob.errors import StrategyError
 from cbob.models.gp import Posterior
-from cbob.models.kernels import Matern52
+from cbob.models.kernels import Kernel
 from cbob.space import Categorical, Float, Int, Space
 from cbob.strategies import STRATEGIES, Beliefs, Climb, Entropy, Strategy, Thompson, as_strategy, search
 
@@ -29,7 +29,7 @@ every_model = pytest.mark.parametrize("name", MODELS)
 
 
 def posterior(rows: Array, y: Array) -> Posterior:
-    kernel = Matern52(np.full(rows.shape[1], 0.7), 1.0, 0.5)
+    kernel = Kernel(np.full(rows.shape[1], 0.7), 1.0, effects=0.0, ratio=1.0, bias=0.5)
     return Posterior(kernel, rows, y, np.full(len(y), 1e-6))
 
 

@@ -31,6 +31,8 @@ REACH = 0.1
 SHRINK = (0.1, 0.5)
 # A step this much shorter than the metric's own cannot gain anything that counts.
 SHORTEST = 1e-6
+# A rival of the highest climb gives up once so many steps, each as good as its next promises to be, would not bring it level.
+STEPS_TO_LEVEL = 20
 # Where a step found no curvature, the next may be this much longer.
 WIDER = 4.0
 
@@ -52,8 +54,10 @@ def ascend(
     evaluations: int,
     tolerance: float,
     metric: Array | None = None,
+    rivals: bool = False,
 ) -> Ascent:
-    """The end of a climb from each start, within so many evaluations of it; no end lies lower than its start.
+    """The end of a climb from each start, within so many evaluations of it; no end lies lower than its start. Of `rivals` only
+    the highest end counts: those that fall far behind are given up.
 
     `function(which, rows)` gives values (q,) and slopes (q, w) for the climbs with these indices; -inf turns a step back. A
     climb ends where a step gained less than `tolerance` and the next promises no more.
@@ -69,9 +73,9 @@ def ascend(
     else:
         H = np.array(np.broadcast_to(metric, (len(x), *metric.shape[-2:])))
 
-    directions, promises = _directions(H, x, slopes, low, high)
+    directions, promised = _directions(H, x, slopes, low, high)
     steps = np.ones(len(x))
-    going = np.isfinite(values) & (promises >= tolerance)
+    going = np.isfinite(values) & (promised >= tolerance)
     for _ in range(evaluations - 1):
         which = np.flatnonzero(going)
         if not which.size:
@@ -92,8 +96,10 @@ def ascend(
         s, y = tried[accepted] - x[on], slopes[on] - found_slopes[accepted]
         H[on], unscaled[on] = _updated(H[on], s, y, unscaled[on])
         x[on], values[on], slopes[on], steps[on] = tried[accepted], found[accepted], found_slopes[accepted], 1.0
-        directions[on], promises = _directions(H[on], x[on], slopes[on], low, high)
-        going[on] = (gained[accepted] >= tolerance) | (promises >= tolerance)
+        directions[on], promised[on] = _directions(H[on], x[on], slopes[on], low, high)
+        going[on] = (gained[accepted] >= tolerance) | (promised[on] >= tolerance)
+        if rivals:
+            going &= values + STEPS_TO_LEVEL * promised >= values.max()
     return Ascent(x, values, H)
 
 

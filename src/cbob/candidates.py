@@ -32,15 +32,15 @@ RANGES = (0.2, 0.05, 0.01, 0.002)
 # A start this far below the best one, in nats, will not overtake it.
 HOPELESS = 30.0
 # A climb ends where a step gains less than this, in nats. Ridges between active limits are climbed in many small steps.
-NEGLIGIBLE = 1e-5
+NEGLIGIBLE = 1e-4
 
 
 @dataclass(frozen=True)
 class Effort:
     """How hard to look."""
 
-    spread: int = 384
-    scattered: int = 256
+    spread: int = 320
+    scattered: int = 192
     starts: int = 8
     evaluations: int = 40
     rounds: int = 8  # of discrete moves, from each start
@@ -164,7 +164,7 @@ def _climb(acquisition: Acquisition, space: Space, starts: Array, effort: Effort
             return _finite(value), np.nan_to_num(gradient[:, free])
 
         low, high = np.zeros(int(free.sum())), np.ones(int(free.sum()))
-        climbed = ascend(along, starts[:, free], low, high, evaluations=effort.evaluations, tolerance=NEGLIGIBLE)
+        climbed = ascend(along, starts[:, free], low, high, evaluations=effort.evaluations, tolerance=NEGLIGIBLE, rivals=True)
         ends = starts.copy()
         ends[:, free] = climbed.rows
         starts = space.snap(ends)

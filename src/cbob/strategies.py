@@ -72,12 +72,15 @@ class Climb(Strategy):
     def acquisition(self, beliefs: Beliefs) -> Acquisition:
         """What `propose` maximises, for those who want to look at it."""
         assert beliefs.best is not None
-        factors: list[Factor] = [self.improvement(beliefs.best)]
-        grid = pool(beliefs.space, beliefs.centres, self.effort, beliefs.rng) if callable(self.explore) else None
-        for limit in beliefs.limits:
-            explore = self.explore if grid is None else self.explore(*limit.predict(grid))  # type: ignore[operator, misc]
-            factors.append(ProbabilityOfFeasibility() if explore is None else DynamicFeasibility(explore))  # type: ignore[arg-type]
-        return Product((beliefs.objective, *beliefs.limits), factors)
+        return Product((beliefs.objective, *beliefs.limits), [self.improvement(beliefs.best), *self._limit_factors(beliefs)])
+
+    def _limit_factors(self, beliefs: Beliefs) -> list[Factor]:
+        if self.explore is None:
+            return [ProbabilityOfFeasibility()] * len(beliefs.limits)
+        if isinstance(self.explore, Exploration):
+            return [DynamicFeasibility(self.explore)] * len(beliefs.limits)
+        grid = pool(beliefs.space, beliefs.centres, self.effort, beliefs.rng)
+        return [DynamicFeasibility(self.explore(*limit.predict(grid))) for limit in beliefs.limits]
 
 
 @dataclass(frozen=True)

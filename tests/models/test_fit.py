@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from reference.differences import gradient
 from reference.textbook_ep import textbook_ep
-from reference.textbook_gp import matern52
+from reference.textbook_gp import main_effects, matern52
 from reference.textbook_warp import formula, knee_of, slope
 from scipy.stats import multivariate_normal, norm
 
@@ -40,7 +40,7 @@ def problem(n_v: int, n_b: int, *, shape: Shape = Shape.SYMMETRIC, seed: int = 0
 
 def theta_at(given: Problem, *, noise: float = -4.0, knee: float = -0.5) -> Array:
     lengthscales = np.array([-0.7, 0.1, 0.4])[: int(given.groups.max()) + 1]
-    return np.concatenate([lengthscales, [0.8, noise, knee]])
+    return np.concatenate([lengthscales, [0.8, 0.3, -0.7, noise, knee]])
 
 
 def nothing(given: Problem) -> Sites:
@@ -62,9 +62,10 @@ class Dense:
         offset = float(self.y.mean()) if w.size else 0.0
         rates = slope(given.margins, given.shape, knee) * given.unit / spread
         self.log_jacobian = float(np.log(rates).sum())
-        lengthscales, self.noise = np.exp(theta[:-3])[given.groups], float(np.exp(theta[-2]))
+        lengthscales, self.noise = np.exp(theta[:-5])[given.groups], float(np.exp(theta[-2]))
         rows = np.vstack([given.X_values, given.X_signs])
-        self.K = matern52(rows, rows, lengthscales, float(np.exp(theta[-3])), 1.0 + offset**2)
+        self.K = matern52(rows, rows, lengthscales, float(np.exp(theta[-5])), 1.0 + offset**2)
+        self.K += main_effects(rows, rows, lengthscales, float(np.exp(theta[-4])), float(np.exp(theta[-3])), count=16)
         self.n_v = w.size
 
     @property
@@ -254,7 +255,8 @@ def test_score_is_the_evidence_times_the_prior() -> None:
     # The lengthscales' prior as what it says: a level that all share plus differences, so a dense covariance.
     away = theta - PRIORS.centre(2)
     covariance = np.diag([PRIORS.difference**2] * 2) + PRIORS.level[1] ** 2
-    rest = away[2:] / [PRIORS.amplitude[1], PRIORS.noise[1], PRIORS.knee[1]]
+    others = (PRIORS.amplitude, PRIORS.effects, PRIORS.ratio, PRIORS.noise, PRIORS.knee)
+    rest = away[2:] / [deviation for _, deviation in others]
     log_prior = -0.5 * (away[:2] @ np.linalg.solve(covariance, away[:2]) + rest @ rest)
     assert score(given, PRIORS, theta, nothing(given)).score == pytest.approx(exactly(given, theta).value + log_prior)
 
@@ -308,7 +310,7 @@ def test_a_climb_from_a_singular_corner_comes_back() -> None:
     """Long lengthscales, no noise and duplicates: only jitter makes the matrix positive definite."""
     given = problem(6, 4)
     given = replace(given, X_values=np.repeat(given.X_values[:3], 2, axis=0), margins=np.repeat(given.margins[:3], 2))
-    corner = np.array([5.0, 5.0, 7.0, -18.4, 0.0])
+    corner = np.array([5.0, 5.0, 7.0, 0.0, 0.0, -18.4, 0.0])
     start = score(given, PRIORS, corner, nothing(given))
     top = climb(given, PRIORS, start, "evidence", 60)
     assert np.isfinite(top.score) and top.score > start.score

@@ -1,13 +1,15 @@
 """The Gaussian posterior against dense textbook formulas."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from reference.differences import gradient
-from reference.textbook_gp import conditional, matern52
+from reference.textbook_gp import conditional, main_effects, matern52
 
 from cbob.models.gp import Posterior
-from cbob.models.kernels import Matern52
+from cbob.models.kernels import Kernel
 
 Array = NDArray[np.float64]
 
@@ -15,11 +17,13 @@ RNG = np.random.default_rng(5)
 X, Q = RNG.random((12, 2)), RNG.random((9, 2))
 Y = np.sin(5.0 * X[:, 0]) + X[:, 1] ** 2 + 3.0
 NOISE = RNG.uniform(0.01, 0.2, 12)
-KERNEL = Matern52(np.array([0.4, 0.9]), 1.7, 2.0)
+KERNEL = Kernel(np.array([0.4, 0.9]), 1.7, effects=0.9, ratio=0.5, bias=2.0)
+PLAIN = replace(KERNEL, effects=0.0)
 
 
 def dense(rows: Array, queries: Array) -> Array:
-    return matern52(rows, queries, KERNEL.lengthscales, KERNEL.amplitude, KERNEL.bias)
+    effects = main_effects(rows, queries, KERNEL.lengthscales, KERNEL.effects, KERNEL.ratio, count=16)
+    return matern52(rows, queries, KERNEL.lengthscales, KERNEL.amplitude, KERNEL.bias) + effects
 
 
 def posterior(noise: Array = NOISE) -> Posterior:
@@ -42,7 +46,7 @@ def test_joint_covariance_equals_the_dense_formula() -> None:
 
 def test_a_bias_is_an_unknown_constant_mean() -> None:
     """Generalised least squares for the constant, as its variance b -> infinity (GPML, equation 2.42)."""
-    wide = Matern52(KERNEL.lengthscales, KERNEL.amplitude, 1e8)
+    wide = replace(PLAIN, bias=1e8)
     K = matern52(X, X, KERNEL.lengthscales, KERNEL.amplitude) + np.diag(NOISE)
     k = matern52(X, Q, KERNEL.lengthscales, KERNEL.amplitude)
     ones = np.ones(12)
@@ -63,7 +67,9 @@ def test_without_noise_the_mean_goes_through_the_data_and_the_deviation_vanishes
 
 
 def test_far_from_the_data_the_prior_comes_back() -> None:
-    mean, std = Posterior(Matern52(np.array([0.02, 0.02]), 1.7, 0.0), X, Y, NOISE).predict(np.array([[9.0, 9.0]]))
+    mean, std = Posterior(replace(PLAIN, lengthscales=np.array([0.02, 0.02]), bias=0.0), X, Y, NOISE).predict(
+        np.array([[9.0, 9.0]])
+    )
     assert mean == pytest.approx([0.0], abs=1e-12)
     assert std == pytest.approx([np.sqrt(1.7)], rel=1e-12)
 

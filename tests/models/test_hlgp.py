@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from reference.textbook_ep import textbook_ep
-from reference.textbook_gp import conditional, matern52
+from reference.textbook_gp import conditional, main_effects, matern52
 from reference.textbook_warp import formula, knee_of
 from scipy.optimize import brentq
 from scipy.stats import norm
@@ -16,6 +16,7 @@ from scipy.stats import norm
 import cbob.models.hlgp as module
 from cbob.errors import CbobError
 from cbob.models import GPC, GPR, HLGP, Settings
+from cbob.models.fit import OTHERS
 from cbob.models.hlgp import Memory
 from cbob.trials import SATISFIED, UNKNOWN, VIOLATED, Kind, Reading
 
@@ -81,9 +82,13 @@ def test_prediction_equals_the_dense_formula_unwarped_by_root_finding(settings: 
 
 
 def covariances(theta: Array, offset: float, rows: Array, queries: Array) -> tuple[Array, Array, Array]:
-    lengthscales, amplitude, bias = np.exp(theta[:-3]), float(np.exp(theta[-3])), 1.0 + offset**2
+    lengthscales, bias = np.exp(theta[:-OTHERS]), 1.0 + offset**2
+    amplitude, effects, ratio = np.exp(theta[-OTHERS:-2]).tolist()
     pairs = ((rows, rows), (rows, queries), (queries, queries))
-    K_xx, K_xq, K_qq = (matern52(a, b, lengthscales, amplitude, bias) for a, b in pairs)
+    K_xx, K_xq, K_qq = (
+        matern52(a, b, lengthscales, amplitude, bias) + main_effects(a, b, lengthscales, effects, ratio, count=16)
+        for a, b in pairs
+    )
     return K_xx, K_xq, K_qq
 
 
@@ -361,7 +366,7 @@ def test_hyperparameters_are_learned_from_no_more_than_the_fit_limit(monkeypatch
 def test_tied_columns_share_a_lengthscale() -> None:
     model = HLGP(groups=np.array([0, 0])).fit(X, hidden(G))
     lengthscales = model.posterior.kernel.lengthscales
-    assert lengthscales[0] == lengthscales[1] and model.memory.theta.size == 4
+    assert lengthscales[0] == lengthscales[1] and model.memory.theta.size == 1 + OTHERS
 
 
 def test_learning_and_predicting_leave_their_arguments_as_they_were() -> None:

@@ -70,7 +70,8 @@ def textbook_joint(posterior: Posterior, Q: Array) -> tuple[Array, Array]:
     kernel = posterior.kernel
 
     def matern(A: Array, B: Array) -> Array:
-        return textbook_gp.matern52(A, B, kernel.lengthscales, kernel.amplitude, kernel.bias)
+        effects = textbook_gp.main_effects(A, B, kernel.lengthscales, kernel.effects, kernel.ratio, kernel.shares.shape[1])
+        return textbook_gp.matern52(A, B, kernel.lengthscales, kernel.amplitude, kernel.bias) + effects
 
     X = posterior.X
     return textbook_gp.conditional(matern(X, X), matern(X, Q), matern(Q, Q), posterior.y, posterior.noise)

@@ -25,6 +25,21 @@ def matern52(A: ArrayLike, B: ArrayLike, lengthscales: ArrayLike, amplitude: flo
     return K
 
 
+def main_effects(A: ArrayLike, B: ArrayLike, lengthscales: ArrayLike, effects: float, ratio: float, count: int) -> Array:
+    """For each column the Fourier series of a Matern-5/2 of lengthscale l, period 2, cut off after `count` terms and without
+    the constant: weights in proportion to its spectral density (5/l^2 + omega^2)^-3 (Rasmussen and Williams, eq. 4.15)."""
+    rows, columns = np.asarray(A, dtype=float), np.asarray(B, dtype=float)
+    ell = ratio * np.asarray(lengthscales, dtype=float)
+    K = np.zeros((len(rows), len(columns)))
+    for j in range(ell.size):
+        density = [(5.0 / ell[j] ** 2 + (math.pi * m) ** 2) ** -3.0 for m in range(-count, count + 1)]
+        for m in range(-count, count + 1):
+            share = effects / ell.size * density[m + count] / math.fsum(density)
+            if m != 0:
+                K += [[share * math.cos(math.pi * m * (a[j] - b[j])) for b in columns] for a in rows]
+    return K
+
+
 def conditional(K_xx: Array, K_xq: Array, K_qq: Array, y: Array, noise: ArrayLike, mean: float = 0.0) -> tuple[Array, Array]:
     """Mean and covariance at the queries given y = f(X) + noise (equations 2.23 and 2.24)."""
     total = K_xx + np.diag(np.broadcast_to(np.asarray(noise, dtype=float), y.shape))

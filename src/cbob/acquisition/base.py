@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbob.models.gp import Posterior
+from cbob.models.kernels import wave_slopes, waves
 
 Array = NDArray[np.float64]
 
@@ -47,13 +48,16 @@ class Acquisition(ABC):
 
     def __call__(self, Q: Array) -> Array:
         """The log value at each row of Q, (q,)."""
-        marginals = [surrogate.predict(Q) for surrogate in self.surrogates]
+        seen = waves(Q)  # once for all surrogates
+        marginals = [surrogate.predict(Q, seen) for surrogate in self.surrogates]
         means, stds = (np.array(part).reshape(len(marginals), Q.shape[0]) for part in zip(*marginals, strict=True))
         return self.combine(means, stds).value
 
     def with_gradient(self, Q: Array) -> tuple[Array, Array]:
         """The log value (q,) and its gradient (q, w)."""
-        marginals = [surrogate.predict_with_gradient(Q) for surrogate in self.surrogates]
+        seen = waves(Q)
+        known = seen, wave_slopes(seen, Q.shape[1])
+        marginals = [surrogate.predict_with_gradient(Q, known) for surrogate in self.surrogates]
         means, stds = np.array([m.mean for m in marginals]), np.array([m.std for m in marginals])
         value, in_mean, in_std = self.combine(means, stds)
         gradient = np.zeros_like(Q)
@@ -70,8 +74,13 @@ class Product(Acquisition):
         if len(factors) != len(self.surrogates) or not factors:
             raise ValueError(f"expected a factor for each of {len(self.surrogates)} surrogates, got {len(factors)}")
         self.factors = tuple(factors)
+        # Factors are elementwise, so one that serves many surrogates takes all of them at once.
+        self._own = {id(factor): [i for i, other in enumerate(factors) if other is factor] for factor in factors}
 
     def combine(self, means: Array, stds: Array) -> Slopes:
-        parts = [factor(mean, std) for factor, mean, std in zip(self.factors, means, stds, strict=True)]
-        values, in_mean, in_std = (np.array(part) for part in zip(*parts, strict=True))
-        return Slopes(values.sum(axis=0), in_mean, in_std)
+        value, in_mean, in_std = np.zeros(means.shape[1]), np.empty_like(means), np.empty_like(stds)
+        for own in self._own.values():
+            part = self.factors[own[0]](means[own], stds[own])
+            value += part.value.sum(axis=0)
+            in_mean[own], in_std[own] = part.in_mean, part.in_std
+        return Slopes(value, in_mean, in_std)

@@ -10,12 +10,13 @@ vanishes, and with W = alpha alpha' - (K + D)^-1, alpha = (K + D)^-1 (y, virtual
 
     d log p = 1/2 sum(W * dK)          the gradient of a plain GP that holds the virtual readings fixed.
 
-The parameter vector is theta = (log lengthscale of each group, log amplitude, log noise, log knee).
+The parameter vector theta holds logarithms: the lengthscale of each group, amplitude, effects, ratio, noise and knee.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from cbob.ascent import ascend
 from cbob.linalg import NotPositiveDefiniteError, cholesky, inverse_from_cholesky, solve_lower
 from cbob.models.ep import expectation_propagation
-from cbob.models.kernels import Matern52
+from cbob.models.kernels import Kernel, waves
 from cbob.models.warp import Shape, Warped, fold
 
 Array = NDArray[np.float64]
@@ -32,6 +33,10 @@ Objective = Literal["evidence", "virtual"]
 
 # A site weaker than this share of the prior precision says nothing; its virtual reading is kept, with a noise this wide.
 WIDEST_SITE = 1e9
+
+# Where in theta the others stand, after the lengthscales.
+OTHERS = 5
+AMPLITUDE, EFFECTS, RATIO, NOISE, KNEE = range(-OTHERS, 0)
 
 
 @dataclass(frozen=True)
@@ -49,40 +54,52 @@ class Priors:
     level: tuple[float, float] = (-0.4, 1.5)
     difference: float = 0.5
     amplitude: tuple[float, float] = (0.5, 2.0)
+    effects: tuple[float, float] = (-0.5, 2.0)
+    ratio: tuple[float, float] = (-1.0, 1.0)
     noise: tuple[float, float] = (-18.4, 1.0)
     knee: tuple[float, float] = (1.0, 4.0)
     lengthscale_bounds: tuple[float, float] = (-5.0, 5.0)
     amplitude_bounds: tuple[float, float] = (-8.0, 7.0)
+    effects_bounds: tuple[float, float] = (-8.0, 7.0)
+    ratio_bounds: tuple[float, float] = (-4.0, 1.0)
     noise_bounds: tuple[float, float] = (-18.4, 0.0)
     knee_bounds: tuple[float, float] = (-14.0, 7.0)
 
     def centre(self, groups: int) -> Array:
         level = self.level[0] + 0.5 * np.log(max(groups, 1))
-        return np.array([level] * groups + [self.amplitude[0], self.noise[0], self.knee[0]])
+        return np.array([level] * groups + [centre for centre, _ in self._others])
+
+    @property
+    def _others(self) -> tuple[tuple[float, float], ...]:
+        return self.amplitude, self.effects, self.ratio, self.noise, self.knee
+
+    @property
+    def _deviations(self) -> Array:
+        return np.array([deviation for _, deviation in self._others])
 
     def bounds(self, groups: int, warped: bool) -> Array:
         """Rows (low, high), one for each entry of theta. Without a warp the knee is held at the far end."""
         knee = self.knee_bounds if warped else (self.knee_bounds[1],) * 2
-        return np.array([self.lengthscale_bounds] * groups + [self.amplitude_bounds, self.noise_bounds, knee])
+        others = [self.amplitude_bounds, self.effects_bounds, self.ratio_bounds, self.noise_bounds, knee]
+        return np.array([self.lengthscale_bounds] * groups + others)
 
     def covariance(self, groups: int) -> Array:
         """Of theta under the prior, which is how far a climb that knows nothing yet may step for a unit of gradient."""
-        C = np.diag([self.difference**2] * groups + [self.amplitude[1] ** 2, self.noise[1] ** 2, self.knee[1] ** 2])
+        C = np.diag(np.concatenate([[self.difference**2] * groups, self._deviations**2]))
         C[:groups, :groups] += self.level[1] ** 2
         return C
 
     def penalty(self, theta: Array) -> tuple[float, Array]:
         """Minus the logarithm of the prior, up to a constant, and its gradient."""
-        groups = theta.size - 3
+        groups = theta.size - OTHERS
         away = theta - self.centre(groups)
         shared = away[:groups].mean()
         apart = (away[:groups] - shared) / self.difference**2
         # the mean of lengthscales that share a level has the level's variance and its part of the differences'
         together = shared / (self.level[1] ** 2 + self.difference**2 / groups)
-        deviations = np.array([self.amplitude[1], self.noise[1], self.knee[1]])
-        rest = away[groups:] / deviations
+        rest = away[groups:] / self._deviations
         value = 0.5 * (apart @ (away[:groups] - shared) + together * shared + rest @ rest)
-        return float(value), np.concatenate([apart + together / groups, rest / deviations])
+        return float(value), np.concatenate([apart + together / groups, rest / self._deviations])
 
 
 @dataclass(frozen=True)
@@ -99,14 +116,19 @@ class Problem:
     shape: Shape
     warped: bool
 
-    @property
+    @cached_property
     def rows(self) -> Array:
         return np.vstack([self.X_values, self.X_signs])
 
-    def kernel(self, theta: Array, offset: float) -> Matern52:
-        count = theta.size - 3
+    @cached_property
+    def waves(self) -> Array:
+        return waves(self.rows)
+
+    def kernel(self, theta: Array, offset: float) -> Kernel:
+        lengthscales = np.exp(theta[:-OTHERS])[self.groups]
+        amplitude, effects, ratio = np.exp(theta[[AMPLITUDE, EFFECTS, RATIO]]).tolist()
         # The readings' mean may lie far from the limit: the constant's prior has to reach it.
-        return Matern52(np.exp(theta[:count])[self.groups], float(np.exp(theta[count])), 1.0 + offset**2)
+        return Kernel(lengthscales, amplitude, effects, ratio, bias=1.0 + offset**2)
 
 
 @dataclass(frozen=True)
@@ -136,14 +158,13 @@ class Evaluation:
 
 def evaluate(problem: Problem, theta: Array, sites: Sites, *, tolerance: float, hold_sites: bool = False) -> Evaluation:
     """log p(readings | theta) and its gradient; `hold_sites` skips EP and scores the virtual readings instead."""
-    groups = theta.size - 3
+    groups = theta.size - OTHERS
     n_v, n_b = problem.margins.size, problem.signs.size
-    warped = fold(problem.margins, problem.unit, problem.shape, float(theta[-1]))
+    warped = fold(problem.margins, problem.unit, problem.shape, float(theta[KNEE]))
     kernel = problem.kernel(theta, warped.offset)
-    noise = float(np.exp(theta[-2]))
-    rows = problem.rows
-    Z = rows / kernel.lengthscales
-    K, slope = kernel.at_scaled(Z, Z)
+    noise = float(np.exp(theta[NOISE]))
+    seen = kernel.see(problem.rows, problem.waves)
+    K, slope = kernel.value_and_slope(seen, seen)
     noisy = K.copy()
     noisy[np.diag_indices_from(noisy)] += noise  # a sign is that of the reading, noise included: duplicates may disagree
 
@@ -181,13 +202,20 @@ def evaluate(problem: Problem, theta: Array, sites: Sites, *, tolerance: float, 
     gradient = np.empty_like(theta)
     # sum over pairs of W f (z_a - z_b)^2 / 2 without an N x N x w array
     Wf = W * slope
+    Z = seen.scaled
     by_column = Wf.sum(axis=1) @ Z**2 - np.einsum("nj,nj->j", Z, Wf @ Z)
-    gradient[:groups] = np.bincount(problem.groups, weights=by_column, minlength=groups)
+    # and what the main effects of each column say, one wave at a time
+    forms = np.einsum("nf,nf->f", seen.waves, W @ seen.waves)  # wave' W wave
+    through = 0.5 * kernel.shares * forms.reshape(2, *kernel.shares.shape).sum(axis=0)
+    effects = float(through.sum())
+    by_effect = (through * kernel.share_slopes).sum(axis=1)
+    gradient[:groups] = np.bincount(problem.groups, weights=by_column + by_effect, minlength=groups)
     in_bias = 0.5 * W.sum()
-    gradient[groups] = 0.5 * np.vdot(W, K) - in_bias * kernel.bias
-    gradient[-2] = 0.5 * noise * np.trace(W)
+    gradient[AMPLITUDE] = 0.5 * np.vdot(W, K) - in_bias * kernel.bias - effects
+    gradient[EFFECTS], gradient[RATIO] = effects, by_effect.sum()
+    gradient[NOISE] = 0.5 * noise * np.trace(W)
     through_bias = in_bias * 2.0 * warped.offset * warped.offset_slope
-    gradient[-1] = warped.log_jacobian_slope - alpha[:n_v] @ warped.y_slope + through_bias
+    gradient[KNEE] = warped.log_jacobian_slope - alpha[:n_v] @ warped.y_slope + through_bias
     return Evaluation(float(value), gradient, sites, warped, sweeps, converged)
 
 
@@ -204,18 +232,18 @@ class Fit:
 # How closely EP is solved while hyperparameters move: the evidence is stationary in the sites, so its error is the square.
 LOOSE = 1e-4
 # A climb ends where it promises less than this, in nats.
-NEGLIGIBLE = 0.01
+NEGLIGIBLE = 0.002
 
 
 def score(problem: Problem, priors: Priors, theta: Array, sites: Sites) -> Fit:
     """One theta, unmoved."""
     value, _, found = _score(problem, priors, theta, sites, hold_sites=False)
-    return Fit(theta, found, value, priors.covariance(theta.size - 3))
+    return Fit(theta, found, value, priors.covariance(theta.size - OTHERS))
 
 
 def climb(problem: Problem, priors: Priors, start: Fit, objective: Objective, evaluations: int) -> Fit:
     """The highest theta found from `start` within about so many evidences."""
-    low, high = priors.bounds(start.theta.size - 3, problem.warped).T
+    low, high = priors.bounds(start.theta.size - OTHERS, problem.warped).T
     virtual = objective == "virtual" and problem.signs.size > 0
     best = replace(start, theta=np.clip(start.theta, low, high))
     # With the virtual readings held, the target moves with each EP run: a few rounds of both.

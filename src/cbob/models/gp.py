@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbob.linalg import cholesky, times_lower, triangular_inverse
-from cbob.models.kernels import Matern52
+from cbob.models.kernels import Kernel, Seen, by_column, wave_slopes
 
 Array = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ class Marginals(NamedTuple):
 
 @dataclass(frozen=True)
 class Posterior:
-    kernel: Matern52
+    kernel: Kernel
     X: Array
     y: Array
     noise: Array
@@ -60,32 +60,44 @@ class Posterior:
         return self.inverse_lower.T @ (self.inverse_lower @ self.y)
 
     @cached_property
-    def _scaled(self) -> Array:
-        return self.X / self.kernel.lengthscales
+    def _seen(self) -> Seen:
+        return self.kernel.see(self.X)
 
-    def predict(self, Q: Array) -> tuple[Array, Array]:
-        """Mean and standard deviation at each row of Q."""
-        scaled = Q / self.kernel.lengthscales
+    @cached_property
+    def _mean_waves(self) -> Array:
+        """What the main effects of the mean are made of, (F,)."""
+        return self.kernel.weights * (self._seen.waves.T @ self.alpha)
+
+    def predict(self, Q: Array, known: Array | None = None) -> tuple[Array, Array]:
+        """Mean and standard deviation at each row of Q. `known`: its waves, which serve every posterior."""
+        seen = self.kernel.see(Q, known)
         mean, explained = np.empty(len(Q)), np.empty(len(Q))
         for start in range(0, len(Q), BLOCK):
             part = slice(start, start + BLOCK)
-            k = self.kernel.value_at_scaled(scaled[part], self._scaled)
+            k = self.kernel.value(Seen(seen.scaled[part], seen.waves[part]), self._seen)
             mean[part] = k @ self.alpha
             half = times_lower(self.inverse_lower, k.T)
             explained[part] = np.einsum("nq,nq->q", half, half)
         return mean, np.sqrt(self._floored(explained))
 
-    def predict_with_gradient(self, Q: Array) -> Marginals:
-        scaled = Q / self.kernel.lengthscales
-        k, slope = self.kernel.at_scaled(self._scaled, scaled)
+    def predict_with_gradient(self, Q: Array, known: tuple[Array, Array] | None = None) -> Marginals:
+        """`known`: the waves of Q and their slopes."""
+        q, width = Q.shape
+        seen = self.kernel.see(Q, None if known is None else known[0])
+        turned = wave_slopes(seen.waves, width) if known is None else known[1]
+        k, slope = self.kernel.value_and_slope(self._seen, seen)
         half = self.inverse_lower @ k
         std = np.sqrt(self._floored(np.einsum("nq,nq->q", half, half)))
-        # d(sum_n c_n k(x_n, q))/dq_j = -sum_n c_n slope_n (q_j - x_nj) / l_j^2, for any weights c: those of the mean are
-        # alpha, those of the variance twice (K + D)^-1 k*. Both at once:
-        weights = np.hstack([self.alpha[:, None] * slope, (self.inverse_lower.T @ half) * slope])
-        pulled = weights.T @ self._scaled - np.vstack([scaled, scaled]) * weights.sum(axis=0)[:, None]
+        solved = self.inverse_lower.T @ half
+        # d(sum_n c_n k(x_n, q))/dq_j, for any weights c: those of the mean are alpha, those of the variance twice
+        # (K + D)^-1 k*. Both at once; of the Matern part it is -sum_n c_n slope_n (q_j - x_nj) / l_j^2,
+        weights = np.hstack([self.alpha[:, None] * slope, solved * slope])
+        pulled = weights.T @ self._seen.scaled - np.vstack([seen.scaled] * 2) * weights.sum(axis=0)[:, None]
         pulled /= self.kernel.lengthscales
-        return Marginals(self.alpha @ k, std, pulled[: len(Q)], -pulled[len(Q) :] / std[:, None])
+        if turned.size:  # and of the main effects it is the slope of q's waves times those of the data
+            of_variance = (solved.T @ self._seen.waves) * self.kernel.weights
+            pulled += by_column(np.vstack([turned * self._mean_waves, turned * of_variance]), width)
+        return Marginals(self.alpha @ k, std, pulled[:q], -pulled[q:] / std[:, None])
 
     def _floored(self, explained: Array) -> Array:
         return np.maximum(self.kernel.variance - explained, VARIANCE_FLOOR * self.kernel.variance)

@@ -21,7 +21,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cbob.models.fit import Fit, Objective, Priors, Problem, Sites, climb, evaluate, score
+from cbob.models.fit import KNEE, NOISE, Fit, Objective, Priors, Problem, Sites, climb, evaluate, score
 from cbob.models.gp import Posterior
 from cbob.models.warp import Shape, Warp, fold, typical_size
 from cbob.numerics import ndtr
@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 # After this growth of the data since the last search from scratch, the next fit searches from scratch again.
 GROWTH = 1.25
 COLD_EVALUATIONS = 60
-WARM_EVALUATIONS = 4  # one more reading moves the maximum little, and the next fit goes on from here
+WARM_EVALUATIONS = 3  # one more reading moves the maximum little, and the next fit goes on from here
 STUCK = 2  # equal readings at the very top, from which they count as stuck
 # Log knees at which the search for a warp starts; from there the evidence has one maximum, as far as we have seen.
 KNEES = (0.0, -5.0)
@@ -220,10 +220,10 @@ class HLGP:
             for stretch, knee in itertools.product((-1.0, 0.0, 1.0), KNEES):
                 theta = centre.copy()
                 theta[:groups] += stretch
-                theta[-1] = np.clip(knee, *bounds[-1])
+                theta[KNEE] = np.clip(knee, *bounds[KNEE])
                 tried.append(score(problem, self.settings.priors, theta, nothing))
             noisy = max(tried, key=lambda fit: fit.score).theta.copy()
-            noisy[-2] = NOISY
+            noisy[NOISE] = NOISY
             tried.append(score(problem, self.settings.priors, noisy, nothing))
             starts.append((shape, max(tried, key=lambda fit: fit.score)))
         return starts
@@ -234,11 +234,11 @@ class HLGP:
 
     def _condition(self, kept: NDArray[np.bool_]) -> None:
         problem, theta = self._problem(kept, self.memory.shape), self.memory.theta
-        warped = fold(problem.margins, problem.unit, problem.shape, float(theta[-1]))
+        warped = fold(problem.margins, problem.unit, problem.shape, float(theta[KNEE]))
         kernel = problem.kernel(theta, warped.offset)
         sites = self.memory.sites_of(np.flatnonzero(kept & self._signed))
         virtual, virtual_noise = sites.as_readings(kernel.variance)
-        noise = np.exp(theta[-2]) + np.concatenate([np.zeros(problem.margins.size), virtual_noise])
+        noise = np.exp(theta[NOISE]) + np.concatenate([np.zeros(problem.margins.size), virtual_noise])
         self.warp: Warp = warped.warp
         self.posterior = Posterior(kernel, problem.rows, np.concatenate([warped.y, virtual]), noise)
 
