@@ -18,15 +18,15 @@ __all__ = ["RECORDS"]
 
 
 @cache
-def _coco(function: int, parameters: int) -> Any:
+def _coco(name: str, function: int, parameters: int) -> Any:
     """COCO's own problem; the suite has to outlive it."""
-    suite = needed("cocoex", "bbob").Suite("bbob-constrained", "instances:1", f"dimensions:{parameters}")
+    suite = needed("cocoex", name).Suite("bbob-constrained", "instances:1", f"dimensions:{parameters}")
     return suite, suite.get_problem_by_function_dimension_instance(function, parameters, 1)
 
 
-def _evaluate(params: Params, *, function: int) -> Measured:
+def _evaluate(params: Params, *, name: str, function: int) -> Measured:
     x = np.array(vector(params))
-    _, problem = _coco(function, len(x))
+    _, problem = _coco(name, function, len(x))
     return measured(problem(x), *problem.constraint(x))
 
 
@@ -40,11 +40,12 @@ def _record(
     feasible_fraction: float,
 ) -> Problem:
     n = len(best_point)
+    name = f"bbob-{shape}-{n}"
     return Problem(
-        name=f"bbob-{shape}-{n}",
+        name=name,
         space=box(n, -5, 5),
         constraints=limits(count),
-        function=partial(_evaluate, function=function),
+        function=partial(_evaluate, name=name, function=function),
         optimum=optimum,
         best_point=named(*best_point),
         feasible_fraction=feasible_fraction,
