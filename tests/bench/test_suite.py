@@ -103,8 +103,9 @@ def test_limits_written_twice_agree_around_the_best_point(name: str, feasible) -
     best = np.array(list(problem.best_point.values()))  # type: ignore[union-attr]
     away = np.array([10, 10, 10, 0, 0, 0, 0, 0]) if name == "g10" else 0  # to where some of the points are feasible
     verdicts = []
-    for scale in np.repeat([1e-5, 1e-4, 1e-3, 1e-2], 500):
-        x = best * (1 + scale * (away + rng.standard_normal(len(best))))
+    near = [best * (1 + s * (away + rng.standard_normal(len(best)))) for s in np.repeat([1e-5, 1e-4, 1e-3, 1e-2], 500)]
+    far = list(1.2 * best * rng.random((2_000, len(best))))  # where limits break that are slack at the best point
+    for x in near + far:
         verdicts.append(not problem.broken(problem.function(dict(zip(problem.best_point, x.tolist(), strict=True)))[1]))  # type: ignore[arg-type]
         assert verdicts[-1] == feasible(x[:, None])[0]
     assert 0 < sum(verdicts) < len(verdicts)
