@@ -5,51 +5,31 @@ Optima: SLSQP from many starts, agreeing with the published ones. Feasible fract
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from math import cos, e, exp, hypot, inf, pi, prod, sin, sqrt
-from typing import Any
 
 import numpy as np
 
 from cbob.bench.problems.record import Measured, Problem
-from cbob.constraints import Constraint, as_constraints
+from cbob.bench.problems.shorthand import Params, box, limits, measured, named, vector
 from cbob.space import Float, Space
 
 __all__ = ["RECORDS"]
-
-Params = Mapping[str, Any]
-
-
-def _box(n: int, low: float, high: float) -> Space:
-    return Space({f"x{i}": Float(low, high) for i in range(1, n + 1)})
-
-
-def _limits(count: int) -> tuple[Constraint, ...]:
-    return as_constraints([f"g{i} <= 0" for i in range(1, count + 1)])
-
-
-def _measured(f: float, *g: float) -> Measured:
-    return float(f), {f"g{i}": float(reading) for i, reading in enumerate(g, 1)}
-
-
-def _vector(params: Params) -> list[float]:
-    return [params[f"x{i}"] for i in range(1, len(params) + 1)]
 
 
 def _toy(params: Params) -> Measured:
     x = params["x"]
     h = cos(5 * x) - sin(x) * sin(2 * x)
-    return _measured(h, h)
+    return measured(h, h)
 
 
 def _keane(params: Params) -> Measured:
-    x = _vector(params)
+    x = vector(params)
     squares = [cos(xi) ** 2 for xi in x]
     norm = sqrt(sum(i * xi**2 for i, xi in enumerate(x, 1)))
     bumps = abs(sum(s**2 for s in squares) - 2 * prod(squares))
     f = -bumps / norm if norm else -inf  # only the origin, which is infeasible
-    return _measured(f, 0.75 - prod(x), sum(x) - 7.5 * len(x))
+    return measured(f, 0.75 - prod(x), sum(x) - 7.5 * len(x))
 
 
 def _welded_beam(params: Params, *, as_published_code: bool) -> Measured:
@@ -62,7 +42,7 @@ def _welded_beam(params: Params, *, as_published_code: bool) -> Measured:
     torsion = load * (overhang + length / 2) * lever / (throat * (length**2 / 3 + (h + t) ** 2))
     shear = sqrt(direct**2 + torsion**2 + 2 * direct * torsion * length / lever)
     buckling_load = 64746.022 * (1 - 0.0282346 * t) * t * b**3
-    return _measured(
+    return measured(
         1.10471 * h**2 * length + 0.04811 * t * b * (overhang + length),
         shear - 13600,
         504000 / (t**2 * b) - 30000,
@@ -76,7 +56,7 @@ def _pressure_vessel(params: Params) -> Measured:
     # Plates come in sixteenths of an inch; the rounding is in here, unseen by the optimizer.
     shell, head = (0.0625 * round(params[name]) for name in ("shell", "head"))
     radius, length = params["radius"], params["length"]
-    return _measured(
+    return measured(
         0.6224 * shell * radius * length + 1.7781 * head * radius**2 + 3.1661 * shell**2 * length + 19.84 * shell**2 * radius,
         0.0193 * radius - shell,
         0.00954 * radius - head,
@@ -86,13 +66,9 @@ def _pressure_vessel(params: Params) -> Measured:
 
 
 def _ackley(params: Params) -> Measured:
-    x = np.array(_vector(params))
+    x = np.array(vector(params))
     distance, ripple = sqrt(np.mean(x**2)), np.mean(np.cos(2 * pi * x))
-    return _measured(20 - 20 * exp(-0.2 * distance) + e - exp(ripple), np.sum(x))
-
-
-def _named(*coordinates: float) -> dict[str, float]:
-    return {f"x{i}": coordinate for i, coordinate in enumerate(coordinates, 1)}
+    return measured(20 - 20 * exp(-0.2 * distance) + e - exp(ripple), np.sum(x))
 
 
 _BEAM = Space({"h": Float(0.125, 5), "l": Float(0.1, 10), "t": Float(0.1, 10), "b": Float(0.125, 5)})
@@ -103,7 +79,7 @@ RECORDS = (
     Problem(
         name="toy",
         space=Space({"x": Float(0, 10)}),
-        constraints=_limits(1),
+        constraints=limits(1),
         function=_toy,
         optimum=-1.5828849192,
         best_point={"x": 0.6704720651},
@@ -112,21 +88,21 @@ RECORDS = (
     ),
     Problem(
         name="keane-5",
-        space=_box(5, 0, 10),
-        constraints=_limits(2),
+        space=box(5, 0, 10),
+        constraints=limits(2),
         function=_keane,
         optimum=-0.6344486869,
-        best_point=_named(3.0758193191, 2.9919952129, 1.4757937205, 0.2366913572, 0.2333089992),
+        best_point=named(3.0758193191, 2.9919952129, 1.4757937205, 0.2366913572, 0.2333089992),
         feasible_fraction=0.9657,
         source="Keane (1994), the bump function",
     ),
     Problem(
         name="keane-10",
-        space=_box(10, 0, 10),
-        constraints=_limits(2),
+        space=box(10, 0, 10),
+        constraints=limits(2),
         function=_keane,
         optimum=-0.7473103615,
-        best_point=_named(
+        best_point=named(
             3.1238903798,
             3.0691548684,
             3.0142823268,
@@ -144,7 +120,7 @@ RECORDS = (
     Problem(
         name="welded-beam",
         space=_BEAM,
-        constraints=_limits(5),
+        constraints=limits(5),
         function=partial(_welded_beam, as_published_code=False),
         optimum=2.3811341178,
         best_point={"h": 0.2443689534, "l": 6.2186069223, "t": 8.29147177, "b": 0.2443689535},
@@ -154,7 +130,7 @@ RECORDS = (
     Problem(
         name="welded-beam-code",
         space=_BEAM,
-        constraints=_limits(5),
+        constraints=limits(5),
         function=partial(_welded_beam, as_published_code=True),
         optimum=1.5909530537,
         best_point={"h": 0.2443689534, "l": 1.3841725655, "t": 8.29147177, "b": 0.2443689535},
@@ -164,31 +140,34 @@ RECORDS = (
     Problem(
         name="pressure-vessel",
         space=_VESSEL,
-        constraints=_limits(4),
+        constraints=limits(4),
         function=_pressure_vessel,
         optimum=6059.7143359,
         best_point={"shell": 13.0, "head": 7.0, "radius": 42.09844559, "length": 176.63659592},
         feasible_fraction=0.0365,
+        scenario="S2",
         source="Sandgren (1990); bounds of the CBOB paper (AAAI 2024)",
     ),
     Problem(
         name="ackley-5",
-        space=_box(10, -5, 5),
-        constraints=_limits(1),
+        space=box(10, -5, 5),
+        constraints=limits(1),
         function=_ackley,
         optimum=0.0,
-        best_point=_named(*[0.0] * 10),
+        best_point=named(*[0.0] * 10),
         feasible_fraction=0.5,
+        scenario="S2",
         source="Ackley (1987), sum(x) <= 0; box of the CBOB paper (AAAI 2024)",
     ),
     Problem(
         name="ackley-1",
-        space=_box(10, -1, 1),
-        constraints=_limits(1),
+        space=box(10, -1, 1),
+        constraints=limits(1),
         function=_ackley,
         optimum=0.0,
-        best_point=_named(*[0.0] * 10),
+        best_point=named(*[0.0] * 10),
         feasible_fraction=0.5,
+        scenario="S2",
         source="Ackley (1987), sum(x) <= 0; box of the CBOB paper's scripts",
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from cbob.constraints import Constraint
 from cbob.errors import CbobError, shown
@@ -23,6 +23,9 @@ class Problem:
     `function(params)` returns the objective and the raw reading of every constraint, feasible or not.
     `best_point` is feasible to the last digit: where the optimum lies on a limit, it stands a hair inside.
     `feasible_fraction` is the feasible share of uniform random points. What nobody knows is None.
+    `scenario` is how much of it an optimizer is meant to be shown: for the paper's problems, as in its tables.
+    `half` splits the suite: on "tuning" settings may be chosen, "held out" is only ever reported; None where
+    it is one of the paper's own problems.
     """
 
     name: str
@@ -34,6 +37,8 @@ class Problem:
     best_point: Mapping[str, Any] | None = None
     feasible_fraction: float | None = None
     direction: str = "minimize"
+    scenario: Literal["S1", "S2", "S3"] = "S1"
+    half: Literal["tuning", "held out"] | None = None
 
     def __post_init__(self) -> None:
         direction_sign(self.direction)
