@@ -197,7 +197,7 @@ def test_telling_twice_is_refused() -> None:
         ({"violated": 3}, "violated must be a list of the names of constraints, not 3 (int)"),
         ({"readings": [1, 2]}, "the readings of trial 3 must map names to numbers, not be [1, 2] (list)"),
         ({"violated": "size", "satisfied": ["size"]}, "'size' cannot be both violated and satisfied"),
-        ({"failed": 1}, "failed must be True, False or a reason, not 1 (int)"),
+        ({"failed": 1}, "failed must be True, False, a reason or an exception, not 1 (int)"),
         ({"readings": {"size": True}}, "reading 'size' of trial 3 must be a real number, not True (bool)"),
         ({"readings": {"size": "big"}}, "reading 'size' of trial 3 must be a number, 'violated'"),
     ],
@@ -235,3 +235,13 @@ def test_an_objective_must_be_one_real_number(value: Any) -> None:
 def test_without_constraints_an_unknown_name_says_so() -> None:
     with pytest.raises(TrialError, match="unknown constraint 'size' in violated; declared: none"):
         conclude(FRESH, (), 1.0, violated="size")
+
+
+def test_names_are_a_list_and_not_a_mapping_whose_values_nobody_reads() -> None:
+    with pytest.raises(TrialError, match="violated must be a list"):
+        conclude(Trial(0, {}), LIMITS, violated={"size": False})  # type: ignore[arg-type]
+
+
+def test_an_exception_is_a_reason() -> None:
+    assert conclude(Trial(0, {}), LIMITS, failed=MemoryError("8 GiB")).failure == "MemoryError: 8 GiB"
+    assert conclude(Trial(0, {}), LIMITS, failed=KeyError()).failure == "KeyError"

@@ -144,7 +144,7 @@ def test_a_state_of_another_version_is_refused_with_both_versions() -> None:
 
 @functools.cache
 def whole_state() -> dict[str, Any]:
-    opt = run(Optimizer(PLANE, constraints=["g <= 0"], strategy="sobol", seed=1, initial=3), waves, 3)
+    opt = run(Optimizer(PLANE, constraints=["g <= 0"], seed=1, initial=5), waves, 7)
     opt.predict({"x": 0.5, "y": 0.5})
     return opt.state()
 
@@ -162,3 +162,48 @@ def test_a_damaged_state_is_an_error_of_cbobs_own(key: str, wrong: Any) -> None:
     except CbobError:
         return
     again.ask()
+
+
+def damages() -> dict[str, dict[str, Any]]:
+    state = whole_state()
+    memory = state["memories"]["objective"]
+
+    def with_memory(**changes: Any) -> dict[str, Any]:
+        return state | {"memories": state["memories"] | {"objective": memory | changes}}
+
+    return {
+        "a trial is missing": state | {"trials": state["trials"][:1] + state["trials"][2:]},
+        "trials in another order": state | {"trials": state["trials"][::-1]},
+        "theta too short": with_memory(theta=memory["theta"][:-1]),
+        "theta of NaN": with_memory(theta=[float("nan")] * len(memory["theta"])),
+        "metric too small": with_memory(metric=memory["metric"][:-1]),
+        "more sites than readings": with_memory(precision=[0.0] * 99, shift=[0.0] * 99),
+    }
+
+
+@pytest.mark.parametrize("name", damages())
+def test_a_state_whose_parts_do_not_fit_together_is_refused_at_once(name: str) -> None:
+    """Loaded, it would overwrite a result that was told, or break an ask later on."""
+    Optimizer.from_state(whole_state()).ask()
+    with pytest.raises(StateError, match="not a state"):
+        Optimizer.from_state(damages()[name])
+
+
+def test_what_is_no_mapping_or_lacks_a_part_is_refused_with_what_to_do() -> None:
+    with pytest.raises(StateError, match=r"json\.loads"):
+        Optimizer.from_state(json.dumps(whole_state()))  # type: ignore[arg-type]
+    with pytest.raises(StateError, match="lacks 'seed', 'memories'"):
+        Optimizer.from_state({key: part for key, part in whole_state().items() if key not in ("seed", "memories")})
+
+
+def test_results_added_between_asks_do_not_stop_the_turns_of_the_search() -> None:
+    opt = Optimizer(PLANE, constraints=["g <= 0"], seed=1, initial=2)
+    designed = []
+    for i in range(11):
+        before = opt.state()["designed"]
+        trial = opt.ask()
+        designed.append(opt.state()["designed"] > before)
+        opt.tell(trial, violated=["g"])
+        for j in range(2):
+            opt.add({"x": 0.01 + 0.03 * i, "y": 0.01 + 0.3 * j}, violated=["g"])
+    assert sum(designed[2:]) == 3, designed

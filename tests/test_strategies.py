@@ -29,7 +29,7 @@ every_model = pytest.mark.parametrize("name", MODELS)
 
 
 def posterior(rows: Array, y: Array) -> Posterior:
-    kernel = Kernel(np.full(rows.shape[1], 0.7), 1.0, effects=0.0, ratio=1.0, bias=0.5)
+    kernel = Kernel(np.full(rows.shape[1], 0.7), 1.0, effects=0.0, ratio=1.0, bias=0.5, portions=np.zeros(rows.shape[1]))
     return Posterior(kernel, rows, y, np.full(len(y), 1e-6))
 
 

@@ -99,7 +99,7 @@ def ascend(
         directions[on], promised[on] = _directions(H[on], x[on], slopes[on], low, high)
         going[on] = (gained[accepted] >= tolerance) | (promised[on] >= tolerance)
         if rivals:
-            going &= values + STEPS_TO_LEVEL * promised >= values.max()
+            going &= values + STEPS_TO_LEVEL * promised >= np.nanmax(values)
     return Ascent(x, values, H)
 
 

@@ -26,7 +26,7 @@ EXHAUSTIBLE = 100_000
 # Rows closer than this in every column are the same trial.
 SAME = 1e-9
 # Trials that run side by side keep this distance in at least one column.
-CLUMP = 0.005
+CLUMP = 0.02
 # Ranges at which rows are scattered around a centre, in the unit cube.
 RANGES = (0.2, 0.05, 0.01, 0.002)
 # A start this far below the best one, in nats, will not overtake it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from .errors import ConstraintError, finite, listed, shown
@@ -87,12 +87,15 @@ def as_constraint(given: str | Constraint) -> Constraint:
 def as_constraints(given: str | Constraint | Iterable[str | Constraint]) -> tuple[Constraint, ...]:
     """Constraints or texts, or a single one, as constraints of different names."""
     several = (given,) if isinstance(given, str | Constraint) else given
-    if not isinstance(several, Iterable):
+    if not isinstance(several, Iterable) or isinstance(several, Mapping):
         raise ConstraintError(f"constraints must be a list of texts like {FORM}, not {shown(given)}")
     constraints = tuple(map(as_constraint, several))
     names = [constraint.name for constraint in constraints]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ConstraintError(f"constraints need different names, but {listed(twice)} comes more than once")
+        raise ConstraintError(
+            f"constraints need different names, but {listed(twice)} comes more than once; "
+            "a reading between two limits is told under two names, as in 'size_low >= 1' and 'size_high <= 5'"
+        )
     return constraints
 
 

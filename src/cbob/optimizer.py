@@ -1,7 +1,7 @@
 """Ask and tell: the only mutable object of the engine.
 
-An `Optimizer` holds the trials and what its surrogates remember; everything else is derived from these. So `state()` is a short
-JSON document, and an optimizer made from it asks bit for bit what the original would have asked.
+An `Optimizer` holds the trials and what its surrogates remember; everything else is derived from these. So `state()` is plain
+JSON, and an optimizer made from it asks bit for bit what the original would have asked.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from cbob.acquisition.thompson import improvements
 from cbob.candidates import Taken, best_untaken, is_taken
 from cbob.constraints import RAN, Constraint, as_constraints
-from cbob.errors import CbobError, StateError, StrategyError, TrialError, shown
+from cbob.errors import CbobError, StateError, StrategyError, TrialError, listed, plain, shown
 from cbob.linalg import one_thread
 from cbob.models.gp import Posterior
 from cbob.models.hlgp import GPC, GPR, HLGP, Memory
 from cbob.numerics import log_ndtr
 from cbob.observations import Dataset, dataset, direction_sign
 from cbob.space import Parameter, Space
-from cbob.strategies import Beliefs, Strategy, as_strategy, search
+from cbob.strategies import STRATEGIES, Beliefs, Strategy, as_strategy, search
 from cbob.trials import Trial, conclude
 
 Array = NDArray[np.float64]
@@ -32,13 +32,22 @@ AnyHLGP = TypeVar("AnyHLGP", bound=HLGP)
 SURROGATES = ("hlgp", "gpc")
 OBJECTIVE, LIMIT = "objective", "constraint "  # keys of what the surrogates remember
 STATE_VERSION = 1
+STATE_KEYS = (
+    "version", "space", "constraints", "strategy", "surrogate", "direction", "initial", "seed",
+    "asked", "designed", "revision", "learned_at", "trials", "memories",
+)  # fmt: skip
 DESIGN_BLOCK, DESIGN_TRIES, DESIGN_TRIES_IF_FINITE = 8, 1024, 64
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the surrogates expect of a point, in the user's units; for the learned constraint "it ran" there are no units, and
-    values above 0 are failures."""
+    """What the surrogates expect of a point, in the user's units.
+
+    Where readings span decades the surrogate sees their logarithm, and its belief about a reading is skewed. So `mean` is the
+    middle of the belief, the value it takes to lie above or below with equal odds, and `std` half the width of the range that
+    holds it with 68%; without skew these are the mean and the standard deviation. Both are NaN where nothing was ever measured.
+    For the learned constraint "it ran" there are no units, and values above 0 are failures.
+    """
 
     mean: float
     std: float
@@ -85,6 +94,7 @@ class Optimizer:
         self.initial = _initial_size(initial, len(self.space.names))
         self.seed = _seed(seed)
         self._trials: dict[int, Trial] = {}
+        self._asked = 0  # trials asked for
         self._designed = 0  # rows of the space-filling sequence used so far
         self._revision = 0  # counts what was told
         self._learned_at = -1  # the revision that the memories belong to
@@ -114,7 +124,7 @@ class Optimizer:
         constraints: Mapping[str, object] | None = None,
         violated: str | Iterable[str] = (),
         satisfied: str | Iterable[str] = (),
-        failed: bool | str | None = None,
+        failed: bool | str | BaseException | None = None,
     ) -> Trial:
         """What came of a trial; gives it back as it now stands.
 
@@ -142,7 +152,7 @@ class Optimizer:
         constraints: Mapping[str, object] | None = None,
         violated: str | Iterable[str] = (),
         satisfied: str | Iterable[str] = (),
-        failed: bool | str | None = None,
+        failed: bool | str | BaseException | None = None,
     ) -> Trial:
         """A past result that was never asked for."""
         trial = Trial(len(self._trials), self.space.check(params))
@@ -175,7 +185,7 @@ class Optimizer:
         row = self.space.encode(params)[None]
         with one_thread():
             surrogates = self._learn(self._dataset())
-            mean, std = surrogates.objective.predict(row)
+            mean, std = surrogates.objective.predict(row) if surrogates.objective.measured else np.full((2, 1), np.nan)
             log_probability, believed = 0.0, {}
             for name, limit in surrogates.limits.items():
                 latent_mean, latent_std = limit.posterior.predict(row)
@@ -195,6 +205,7 @@ class Optimizer:
             "direction": self.direction,
             "initial": self.initial,
             "seed": self.seed,
+            "asked": self._asked,
             "designed": self._designed,
             "revision": self._revision,
             "learned_at": self._learned_at,
@@ -205,6 +216,17 @@ class Optimizer:
     @classmethod
     def from_state(cls, state: Mapping[str, Any], *, strategy: Strategy | None = None) -> Self:
         """The optimizer that `state` describes. A strategy of your own has to be given again."""
+        if not isinstance(state, Mapping):
+            raise StateError(
+                f"from_state needs the mapping that state() gave (json.loads of what was saved), not {shown(state)}"
+            )
+        if missing := [key for key in STATE_KEYS if key not in state]:
+            raise StateError(f"not a state of an Optimizer: it lacks {listed(missing)}")
+        if strategy is None and isinstance(state["strategy"], str) and state["strategy"] not in STRATEGIES:
+            raise StrategyError(
+                f"the state has a strategy of its user's own, {shown(state['strategy'])}: give it again, "
+                "as in from_state(state, strategy=...)"
+            )
         try:
             if state["version"] != STATE_VERSION:
                 raise StateError(f"this version reads states of version {STATE_VERSION}, not {shown(state['version'])}")
@@ -217,14 +239,17 @@ class Optimizer:
                 initial=state["initial"],
                 seed=state["seed"],
             )
-            for record in state["trials"]:
+            for number, record in enumerate(state["trials"]):
                 trial = Trial.from_dict(record)
+                if trial.id != number:
+                    raise ValueError(f"trial {trial.id} stands where trial {number} belongs")
                 opt._trials[trial.id] = trial
                 opt._rows[trial.id] = opt.space.encode(trial.params)
-            opt._designed, opt._revision = int(state["designed"]), int(state["revision"])
+            opt._asked, opt._designed, opt._revision = (int(state[key]) for key in ("asked", "designed", "revision"))
             opt._learned_at = int(state["learned_at"])
-            opt._memories = {name: Memory.from_dict(memory) for name, memory in state["memories"].items()}
-            if min(opt._designed, opt._revision) < 0:
+            groups, told = len(opt.space.names), sum(trial.told for trial in opt._trials.values())
+            opt._memories = {name: Memory.from_dict(memory, groups, told) for name, memory in state["memories"].items()}
+            if min(opt._asked, opt._designed, opt._revision) < 0:
                 raise ValueError("a negative count")
         except CbobError:
             raise
@@ -235,7 +260,7 @@ class Optimizer:
     # ---- how it works ----
 
     def _find(self, trial: Trial | int) -> Trial:
-        number = trial.id if isinstance(trial, Trial) else trial
+        number = trial.id if isinstance(trial, Trial) else plain(trial)
         known = self._trials.get(number) if isinstance(number, int) and not isinstance(number, bool) else None
         if known is None:
             raise TrialError(f"tell needs a trial that ask() gave, or its id; no trial here is {shown(trial)}")
@@ -259,6 +284,7 @@ class Optimizer:
             if row is None:
                 row = self._next_designed()
         trial = Trial(number, self.space.decode(row))
+        self._asked += 1
         self._trials[number] = trial
         self._rows[number] = self.space.encode(trial.params)
         return trial
@@ -349,7 +375,7 @@ class Optimizer:
             taken=taken,
             improved=improvements(data.objective, data.feasible, _violations(data))[self.initial :],
             rng=np.random.default_rng([self.seed, number]),
-            asked=number,
+            asked=self._asked,
         )
         return search(beliefs) if best is None else self.strategy.propose(beliefs)
 

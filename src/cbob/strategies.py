@@ -45,7 +45,7 @@ class Beliefs:
     taken: Taken  # rows told, and rows still out
     improved: NDArray[np.bool_]  # for each told trial after the initial design: did it beat all before it?
     rng: np.random.Generator
-    asked: int  # trials asked for so far
+    asked: int  # trials asked for so far; results that were added do not count
 
 
 class Strategy(ABC):
@@ -157,9 +157,8 @@ RESOLUTION = 0.01
 
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
     {
-        "cbob": Climb(
-            ExpectedImprovement, POB(resolution=RESOLUTION)
-        ),  # the paper: EICB with the potential of being the boundary
+        # the paper: EICB with the potential of being the boundary
+        "cbob": Climb(ExpectedImprovement, POB(resolution=RESOLUTION)),
         "cbob-mub": Climb(ExpectedImprovement, EMUB.adapted),  # the same with the most-uncertain boundary, adaptive scale
         "eic": Climb(ExpectedImprovement),  # expected improvement times the probability of feasibility
         "pi-cb": Climb(ProbabilityOfImprovement, POB(resolution=RESOLUTION)),  # probability of improvement, balanced

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from .constraints import Constraint
-from .errors import StateError, TrialError, finite, listed, real, shown
+from .errors import StateError, TrialError, finite, listed, plain, real, shown
 
 __all__ = ["SATISFIED", "UNKNOWN", "VIOLATED", "Kind", "Reading", "Status", "Trial", "conclude"]
 
@@ -185,7 +185,7 @@ def conclude(
     readings: Mapping[str, object] | None = None,
     violated: str | Iterable[str] = (),
     satisfied: str | Iterable[str] = (),
-    failed: bool | str | None = None,
+    failed: object = None,
 ) -> Trial:
     """The trial with what was told of it, or a TrialError.
 
@@ -201,8 +201,11 @@ def conclude(
     _check_names(constraints, {"constraints": told, "violated": broken, "satisfied": kept})
     if both := [name for name in broken if name in kept]:
         raise TrialError(f"{listed(both)} cannot be both violated and satisfied")
+    failed = plain(failed)
+    if isinstance(failed, BaseException):
+        failed = f"{type(failed).__name__}: {failed}".removesuffix(": ")
     if not isinstance(failed, bool | str | None):
-        raise TrialError(f"failed must be True, False or a reason, not {shown(failed)}")
+        raise TrialError(f"failed must be True, False, a reason or an exception, not {shown(failed)}")
 
     reasons = [failed] if isinstance(failed, str) and failed else []
     objective = None if value is None else real(value, f"the objective of trial {trial.id}", TrialError)
@@ -239,7 +242,7 @@ def _names(given: str | Iterable[str], what: str) -> tuple[str, ...]:
     """One name or several as a tuple."""
     if isinstance(given, str):
         return (given,)
-    if not isinstance(given, Iterable):
+    if not isinstance(given, Iterable) or isinstance(given, Mapping):
         raise TrialError(f"{what} must be a list of the names of constraints, not {shown(given)}")
     return tuple(given)
 

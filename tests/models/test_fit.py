@@ -18,6 +18,7 @@ from cbob.models.warp import Shape, typical_size
 Array = NDArray[np.float64]
 
 PRIORS = Priors()
+PORTIONS = np.array([1 / 2, 1 / 4, 1 / 4])  # of two parameters, one of which has two columns
 
 
 def problem(n_v: int, n_b: int, *, shape: Shape = Shape.SYMMETRIC, seed: int = 0, **changes: Any) -> Problem:
@@ -65,7 +66,7 @@ class Dense:
         lengthscales, self.noise = np.exp(theta[:-5])[given.groups], float(np.exp(theta[-2]))
         rows = np.vstack([given.X_values, given.X_signs])
         self.K = matern52(rows, rows, lengthscales, float(np.exp(theta[-5])), 1.0 + offset**2)
-        self.K += main_effects(rows, rows, lengthscales, float(np.exp(theta[-4])), float(np.exp(theta[-3])), count=16)
+        self.K += main_effects(rows, rows, lengthscales, float(np.exp(theta[-4])), float(np.exp(theta[-3])), 16, PORTIONS)
         self.n_v = w.size
 
     @property

@@ -17,7 +17,7 @@ RNG = np.random.default_rng(5)
 X, Q = RNG.random((12, 2)), RNG.random((9, 2))
 Y = np.sin(5.0 * X[:, 0]) + X[:, 1] ** 2 + 3.0
 NOISE = RNG.uniform(0.01, 0.2, 12)
-KERNEL = Kernel(np.array([0.4, 0.9]), 1.7, effects=0.9, ratio=0.5, bias=2.0)
+KERNEL = Kernel(np.array([0.4, 0.9]), 1.7, effects=0.9, ratio=0.5, bias=2.0, portions=np.full(2, 0.5))
 PLAIN = replace(KERNEL, effects=0.0)
 
 

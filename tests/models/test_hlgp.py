@@ -297,6 +297,33 @@ def test_duplicates_that_contradict_each_other_are_taken_for_noise() -> None:
     assert np.exp(model.memory.theta[-2]) > 1e-3  # of the readings' variance
 
 
+def test_every_told_reading_is_predicted_however_often_it_was_told() -> None:
+    """The largest reading told twice, at one point, is no instrument at its stop."""
+    readings = G.copy()
+    readings[3] = 8.0
+    model = HLGP().fit(np.vstack([X, X]), [*readings, *readings])
+    assert model.predict(X)[0] == pytest.approx(readings, abs=0.02)
+
+
+def test_whole_numbers_that_repeat_are_values_and_a_reading_at_its_stop_is_a_sign() -> None:
+    numbers = np.round(3.0 * G)
+    assert HLGP().fit(X, numbers).posterior.y.size == HLGP().fit(X, G).posterior.y.size
+    assert (HLGP().fit(X, numbers).memory.precision == 0.0).all()  # no signs
+    stop = 0.5 * G.max()
+    clipped = np.minimum(G, stop)
+    assert (clipped == stop).sum() >= 2
+    told = ["violated" if one == stop else one for one in clipped]
+    for seen, said in zip(HLGP().fit(X, clipped).predict(Q), HLGP().fit(X, told).predict(Q), strict=True):
+        assert np.array_equal(seen, said)
+
+
+def test_a_question_that_does_not_fit_says_so() -> None:
+    with pytest.raises(ValueError, match="fit"):
+        HLGP().predict(X)
+    with pytest.raises(ValueError, match="rows of 2 columns"):
+        HLGP().fit(X, G).predict(np.zeros((1, 3)))
+
+
 def test_a_row_that_both_broke_and_held_is_a_toss_up() -> None:
     for model in (HLGP(), GPC()):
         model.fit(np.vstack([X[:1], X[:1]]), ["violated", "satisfied"])
@@ -315,7 +342,7 @@ def test_a_memory_that_went_through_json_predicts_bit_for_bit_the_same() -> None
         margins = np.where(G <= 0.0, G, np.nan)
         signs = np.where(G <= 0.0, 0, 1).astype(np.int8)
         model = kind().learn(X, margins, signs)
-        memory = Memory.from_dict(json.loads(json.dumps(model.memory.to_dict())))
+        memory = Memory.from_dict(json.loads(json.dumps(model.memory.to_dict())), groups=2, readings=len(X))
         again = kind().learn(X, margins, signs, memory=memory, refit=False)
         assert np.array_equal(again.predict(Q), model.predict(Q))
         assert np.array_equal(again.probability(Q), model.probability(Q))
@@ -451,7 +478,8 @@ def test_the_largest_and_the_smallest_floats_stay_finite(kind: type[HLGP]) -> No
     [
         (X, [1.0], "expected one row of X for each of 1 readings"),
         (X[0], [1.0, 2.0], r"an X of shape \(2,\)"),
-        ([[0.5, math.nan]], [1.0], "X must be finite"),
+        ([[0.5, math.nan]], [1.0], "X must lie in the unit cube"),
+        ([[0.5, 1.01]], [1.0], "X must lie in the unit cube"),
     ],
 )
 def test_rows_that_do_not_fit_are_told_what_was_expected(at: Any, readings: Any, expected: str) -> None:

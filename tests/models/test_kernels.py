@@ -9,12 +9,17 @@ from reference.differences import derivative, gradient
 from reference.textbook_gp import main_effects, matern52
 from scipy.integrate import quad
 
-from cbob.models.kernels import Kernel, by_column, squared_distance, wave_slopes, waves
+from cbob.models.kernels import Kernel, by_column, equal_portions, squared_distance, wave_slopes, waves
 
 Array = NDArray[np.float64]
 
-KERNEL = Kernel(np.array([0.3, 1.7, 0.05]), 2.5, effects=1.1, ratio=0.4, bias=0.7)
+KERNEL = Kernel(np.array([0.3, 1.7, 0.05]), 2.5, effects=1.1, ratio=0.4, bias=0.7, portions=np.full(3, 1.0 / 3.0))
 PLAIN = replace(KERNEL, effects=0.0)
+
+
+def effects_alone(lengthscales: Array, *, effects: float) -> Kernel:
+    """Main effects alone."""
+    return Kernel(lengthscales, 0.0, effects, ratio=1.0, bias=0.0, portions=equal_portions(np.arange(lengthscales.size)))
 
 
 def rows(count: int, seed: int) -> Array:
@@ -33,7 +38,7 @@ def test_a_main_effect_is_the_matern_of_its_column_about_its_mean_where_neither_
     lengthscale: float,
 ) -> None:
     """A series of period 2 repeats the Matern, whose mean over a period it leaves out; 16 waves resolve a tenth of the side."""
-    kernel = Kernel(np.full(2, lengthscale), 0.0, effects=2.0, ratio=1.0, bias=0.0)
+    kernel = effects_alone(np.full(2, lengthscale), effects=2.0)
     t = np.linspace(0.0, 1.0, 11)
     A, B = np.column_stack([t, np.full(11, 0.4)]), np.array([[0.0, 0.4]])
 
@@ -52,9 +57,9 @@ def test_a_main_effect_is_the_matern_of_its_column_about_its_mean_where_neither_
 
 
 def test_a_column_of_long_lengthscale_has_no_main_effect_and_a_lone_column_none_of_its_own() -> None:
-    flat = Kernel(np.array([0.5, 1e4]), 0.0, effects=1.0, ratio=1.0, bias=0.0)
+    flat = effects_alone(np.array([0.5, 1e4]), effects=1.0)
     assert flat(np.array([[0.3, 0.0]]), np.array([[0.3, 1.0]])).item() == pytest.approx(flat.variance, rel=1e-9)
-    assert Kernel(np.array([0.5]), 2.0, effects=9.0, ratio=1.0, bias=0.5).variance == 2.5
+    assert effects_alone(np.array([0.5]), effects=9.0).variance == 0.0
 
 
 def test_main_effects_add_up_and_never_interact() -> None:
@@ -67,7 +72,7 @@ def test_main_effects_add_up_and_never_interact() -> None:
 
 @pytest.mark.parametrize("width", [2, 10, 40, 300])
 def test_waves_stay_few_and_their_number_is_that_of_the_shares(width: int) -> None:
-    kernel = Kernel(np.full(width, 0.5), 1.0, effects=1.0, ratio=1.0, bias=0.0)
+    kernel = effects_alone(np.full(width, 0.5), effects=1.0)
     assert waves(np.zeros((2, width))).shape == (2, 2 * kernel.shares.size)
     assert kernel.shares.shape[1] == {2: 16, 10: 8, 40: 3, 300: 3}[width]
 
@@ -76,7 +81,7 @@ def test_waves_stay_few_and_their_number_is_that_of_the_shares(width: int) -> No
 def test_kernel_keeps_its_digits_at_the_ends_of_the_lengthscales(log_lengthscale: float) -> None:
     ell = np.full(3, np.exp(log_lengthscale))
     A = np.vstack([rows(6, 0), rows(6, 0) + 1e-6])  # near-duplicates suffer most from the expanded square
-    assert Kernel(ell, 1.0, effects=0.0, ratio=1.0, bias=0.0)(A, A) == pytest.approx(matern52(A, A, ell), abs=1e-10)
+    assert replace(effects_alone(ell, effects=0.0), amplitude=1.0)(A, A) == pytest.approx(matern52(A, A, ell), abs=1e-10)
 
 
 def test_kernel_of_a_row_with_itself_is_its_variance() -> None:
@@ -137,3 +142,18 @@ def test_squared_distance_is_never_negative_and_leaves_its_arguments() -> None:
     assert (distance >= 0.0).all()
     assert distance == pytest.approx(((A[:, None] - A[None]) ** 2).sum(axis=2), abs=1e-8)
     assert np.array_equal(A, kept)
+
+
+def test_each_parameter_has_an_equal_portion_however_many_columns_it_takes() -> None:
+    """A Float, a categorical of ten choices and one of two: a change of choice is as large an effect as any."""
+    groups = np.array([0] + [1] * 10 + [2] * 2)
+    kernel = Kernel(np.full(13, 0.3), 0.0, 1.0, ratio=1.0, bias=0.0, portions=equal_portions(groups))
+    row = np.zeros((1, 13))
+    row[0, [0, 1, 11]] = 0.2, 1.0, 1.0
+    ten, two = row.copy(), row.copy()
+    ten[0, [1, 5]], two[0, [11, 12]] = [0.0, 1.0], [0.0, 1.0]
+    here = kernel(row, row).item()
+    assert here - kernel(row, ten).item() == pytest.approx(here - kernel(row, two).item())
+    alone = replace(kernel, portions=np.full(13, 1.0 / 3.0))
+    moved = alone(row, row).item() - alone(row, row + np.eye(13)[[0]]).item()
+    assert here - kernel(row, ten).item() == pytest.approx(moved)

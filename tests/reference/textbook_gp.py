@@ -25,16 +25,25 @@ def matern52(A: ArrayLike, B: ArrayLike, lengthscales: ArrayLike, amplitude: flo
     return K
 
 
-def main_effects(A: ArrayLike, B: ArrayLike, lengthscales: ArrayLike, effects: float, ratio: float, count: int) -> Array:
+def main_effects(
+    A: ArrayLike,
+    B: ArrayLike,
+    lengthscales: ArrayLike,
+    effects: float,
+    ratio: float,
+    count: int,
+    portions: ArrayLike | None = None,
+) -> Array:
     """For each column the Fourier series of a Matern-5/2 of lengthscale l, period 2, cut off after `count` terms and without
     the constant: weights in proportion to its spectral density (5/l^2 + omega^2)^-3 (Rasmussen and Williams, eq. 4.15)."""
     rows, columns = np.asarray(A, dtype=float), np.asarray(B, dtype=float)
     ell = ratio * np.asarray(lengthscales, dtype=float)
+    parts = np.full(ell.size, 1.0 / ell.size) if portions is None else np.asarray(portions)
     K = np.zeros((len(rows), len(columns)))
     for j in range(ell.size):
         density = [(5.0 / ell[j] ** 2 + (math.pi * m) ** 2) ** -3.0 for m in range(-count, count + 1)]
         for m in range(-count, count + 1):
-            share = effects / ell.size * density[m + count] / math.fsum(density)
+            share = effects * parts[j] * density[m + count] / math.fsum(density)
             if m != 0:
                 K += [[share * math.cos(math.pi * m * (a[j] - b[j])) for b in columns] for a in rows]
     return K

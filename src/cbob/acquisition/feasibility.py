@@ -47,10 +47,9 @@ class POB(Exploration):
     """The potential of being the boundary: the probability that the latent value lies within beta deviations of the limit.
 
     As printed, POB does not know how much there is to learn: on the boundary it is nearly 1 however small std has become, so
-    that
-    a search ends up trying points a hair outside the limit again and again. Below `resolution` (a std, in latent units, where
-    readings have unit spread) it is therefore faded out smoothly, reaching the 0 at std 0 that Definition 1 asks for; 0 keeps
-    eq. 11 as it stands.
+    that a search ends up trying points a hair outside the limit again and again. Below `resolution` (a std, in latent units,
+    where readings have unit spread) it is therefore faded out smoothly, reaching the 0 at std 0 that Definition 1 asks for;
+    `resolution` 0 keeps eq. 11 as it stands.
     """
 
     beta: float = BETA

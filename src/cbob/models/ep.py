@@ -168,8 +168,10 @@ def _checked(prior_mean: ArrayLike, prior_cov: ArrayLike, signs: ArrayLike) -> t
         raise ValueError(f"expected n means, an n x n covariance and n signs; got shapes {m.shape}, {K.shape} and {s.shape}")
     if not (np.isfinite(m).all() and np.isfinite(K).all()) or (np.diagonal(K) < 0.0).any():
         raise ValueError("the prior needs finite means and a finite covariance with no negative variance")
+    if not np.allclose(K, K.T, rtol=0.0, atol=1e-6 * np.max(np.abs(K), initial=0.0)):
+        raise ValueError("the prior covariance is not symmetric")
     if not np.isin(s, (-1.0, 1.0)).all():
-        raise ValueError(f"signs must be +1 (g > 0) or -1 (g < 0); got {sorted(set(s[~np.isin(s, (-1.0, 1.0))]))}")
+        raise ValueError(f"signs must be +1 (g > 0) or -1 (g < 0); got {sorted(set(s[~np.isin(s, (-1.0, 1.0))].tolist()))}")
     return m, K, s
 
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from cbob.ascent import ascend
 from cbob.linalg import NotPositiveDefiniteError, cholesky, inverse_from_cholesky, solve_lower
 from cbob.models.ep import expectation_propagation
-from cbob.models.kernels import Kernel, waves
+from cbob.models.kernels import Kernel, equal_portions, waves
 from cbob.models.warp import Shape, Warped, fold
 
 Array = NDArray[np.float64]
@@ -43,9 +43,8 @@ AMPLITUDE, EFFECTS, RATIO, NOISE, KNEE = range(-OTHERS, 0)
 class Priors:
     """Normal priors (centre, deviation) and bounds of the logarithms, for readings of unit spread in the unit cube.
 
-    The lengthscales share a level, which is nearly free, and differ from it by `difference`: with few readings the evidence
-    of a
-    single direction is mostly chance, and lengthscales set free from each other see structure where there is none. Distances in
+    The lengthscales share a level, which is nearly free, and differ from it by `difference`: with few readings the evidence of
+    one direction is mostly chance, and lengthscales set free from each other see structure where there is none. Distances in
     a cube grow like the square root of its dimension, and so does the centre of the level (Hvarfner, Hellsten and Nardi 2024).
     The noise starts at nothing, as in the paper, and takes overwhelming evidence to move: a surrogate that may call a ripple
     noise does, and then stops short of the optimum.
@@ -121,6 +120,10 @@ class Problem:
         return np.vstack([self.X_values, self.X_signs])
 
     @cached_property
+    def portions(self) -> Array:
+        return equal_portions(self.groups)
+
+    @cached_property
     def waves(self) -> Array:
         return waves(self.rows)
 
@@ -128,7 +131,7 @@ class Problem:
         lengthscales = np.exp(theta[:-OTHERS])[self.groups]
         amplitude, effects, ratio = np.exp(theta[[AMPLITUDE, EFFECTS, RATIO]]).tolist()
         # The readings' mean may lie far from the limit: the constant's prior has to reach it.
-        return Kernel(lengthscales, amplitude, effects, ratio, bias=1.0 + offset**2)
+        return Kernel(lengthscales, amplitude, effects, ratio, 1.0 + offset**2, self.portions)
 
 
 @dataclass(frozen=True)

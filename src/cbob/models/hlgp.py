@@ -21,7 +21,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cbob.models.fit import KNEE, NOISE, Fit, Objective, Priors, Problem, Sites, climb, evaluate, score
+from cbob.models.fit import KNEE, NOISE, OTHERS, Fit, Objective, Priors, Problem, Sites, climb, evaluate, score
 from cbob.models.gp import Posterior
 from cbob.models.warp import Shape, Warp, fold, typical_size
 from cbob.numerics import ndtr
@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 GROWTH = 1.25
 COLD_EVALUATIONS = 60
 WARM_EVALUATIONS = 3  # one more reading moves the maximum little, and the next fit goes on from here
-STUCK = 2  # equal readings at the very top, from which they count as stuck
+STUCK = 2  # times as often as any other reading: from there the topmost counts as stuck
 # Log knees at which the search for a warp starts; from there the evidence has one maximum, as far as we have seen.
 KNEES = (0.0, -5.0)
 # Log noise from which it starts where that explains the readings better than none: duplicates that contradict each other would
@@ -84,9 +84,15 @@ class Memory:
         }
 
     @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Memory:
-        keys = ("theta", "metric", "precision", "shift")
-        theta, metric, precision, shift = (np.array(state[key], dtype=float) for key in keys)
+    def from_dict(cls, state: Mapping[str, Any], groups: int, readings: int) -> Memory:
+        """What `to_dict` wrote of a fit to at most so many readings; a ValueError if it cannot have."""
+        size = groups + OTHERS
+        shapes = {"theta": (size,), "metric": (size, size), "precision": (-1,), "shift": (-1,)}
+        theta, metric, precision, shift = (np.array(state[key], dtype=float).reshape(shape) for key, shape in shapes.items())
+        if precision.size != shift.size or precision.size > readings:
+            raise ValueError(f"sites of {precision.size} and {shift.size} readings, where there are {readings}")
+        if not all(np.isfinite(part).all() for part in (theta, metric, precision, shift)):
+            raise ValueError("a memory that is not finite")
         return cls(theta, metric, precision, shift, int(state["searched_at"]), Shape(state["shape"]))
 
     def sites_of(self, rows: NDArray[np.intp]) -> Sites:
@@ -118,8 +124,8 @@ class HLGP:
         rows = np.array(X, dtype=float)
         if rows.ndim != 2 or rows.shape[0] != margins.size:
             raise ValueError(f"expected one row of X for each of {margins.size} readings, got an X of shape {rows.shape}")
-        if not np.isfinite(rows).all():
-            raise ValueError("X must be finite, in the unit cube")
+        if not ((rows >= 0.0) & (rows <= 1.0)).all():  # false for NaN too
+            raise ValueError("X must lie in the unit cube, [0, 1] in each column")
         return self.learn(rows, margins, signs)
 
     def learn(
@@ -137,7 +143,7 @@ class HLGP:
         `memory` warm-starts the search, `focus` is the row near which data is kept when there is too much of it, and
         `refit=False` takes hyperparameters and sites from the memory as they are.
         """
-        margins, signs = self._read(margins, signs)
+        margins, signs = self._read(X, margins, signs)
         self._values = np.isfinite(margins)
         self._signed = ~self._values & (signs != 0)
         self._X, self._margins, self._signs = X, margins, signs
@@ -149,16 +155,21 @@ class HLGP:
         self._condition(kept)
         return self
 
-    def _read(self, margins: Array, signs: NDArray[np.int8]) -> tuple[Array, NDArray[np.int8]]:
+    def _read(self, X: Array, margins: Array, signs: NDArray[np.int8]) -> tuple[Array, NDArray[np.int8]]:
         """What this kind of surrogate makes of the readings.
 
-        A broken reading that keeps coming back to the digit is an instrument at its stop (a product that has reached 0, a
-        clipped sensor): all it says is "broken". Taken for a value it would teach a plain, with a cliff somewhere.
+        A broken reading that keeps coming back to the digit, at other points and more often than any other reading, is an
+        instrument at its stop (a product that has reached 0, a clipped sensor): all it says is "broken". Taken for a value it
+        would teach a plain, with a cliff somewhere.
         """
-        top = np.max(margins, where=np.isfinite(margins), initial=0.0)
-        stuck = margins == top
-        if top <= 0.0 or not STUCK <= stuck.sum() < np.isfinite(margins).sum():
+        finite = np.flatnonzero(np.isfinite(margins))
+        if not (margins[finite] > 0.0).any():
             return margins, signs
+        points = np.unique(np.column_stack([margins[finite], X[finite]]), axis=0)  # told twice, a point counts once
+        _, often = np.unique(points[:, 0], return_counts=True)
+        if often.size < 2 or often[-1] < STUCK * often[:-1].max():
+            return margins, signs
+        stuck = margins == np.max(margins[finite])
         return np.where(stuck, np.nan, margins), np.where(stuck, 1, signs).astype(np.int8)
 
     def _problem(self, kept: NDArray[np.bool_], shape: Shape) -> Problem:
@@ -179,7 +190,7 @@ class HLGP:
         """Hyperparameters from (a subset of) the kept readings; then EP over all of them."""
         settings = self.settings
         few = kept & _choose(self._X, kept, settings.fit_limit, focus)
-        signed, size = np.flatnonzero(few & self._signed), int(kept.sum())
+        signed, size = np.flatnonzero(few & self._signed), int((self._values | self._signed).sum())
         starts: list[tuple[Shape, Fit, int]] = []  # shape of the warp, where to start, evaluations to spend
         searched_at = 0 if memory is None else memory.searched_at
         if memory is None or size >= GROWTH * searched_at:
@@ -211,10 +222,8 @@ class HLGP:
         for shape in self._shapes() if warped else (Shape.SYMMETRIC,):
             problem = self._problem(few, shape)
             groups = int(problem.groups.max()) + 1
-            centre, bounds = (
-                self.settings.priors.centre(groups),
-                self.settings.priors.bounds(groups, problem.warped),
-            )
+            centre = self.settings.priors.centre(groups)
+            bounds = self.settings.priors.bounds(groups, problem.warped)
             nothing = Sites(np.zeros(problem.signs.size), np.zeros(problem.signs.size))
             tried = []
             for stretch, knee in itertools.product((-1.0, 0.0, 1.0), KNEES):
@@ -253,20 +262,30 @@ class HLGP:
         Where readings are warped the belief about a reading is skewed: given are its median, and half the width of the
         interval that holds it with 68%. Without a warp these are the mean and the standard deviation.
         """
-        mean, std = self.posterior.predict(np.array(X, dtype=float))
+        rows = self._queries(X)
+        mean, std = self.posterior.predict(rows)
         wide = self.warp.inverse(mean + std) / 2.0 - self.warp.inverse(mean - std) / 2.0
         return self.warp.inverse(mean), wide
 
+    def _queries(self, X: ArrayLike) -> Array:
+        if not hasattr(self, "posterior"):
+            raise ValueError("nothing was fitted yet: call fit(X, readings) first")
+        rows, width = np.array(X, dtype=float), self._X.shape[1]
+        if rows.ndim != 2 or rows.shape[1] != width:
+            raise ValueError(f"expected rows of {width} columns, as fitted, got an X of shape {rows.shape}")
+        return rows
+
     def probability(self, X: ArrayLike) -> Array:
         """The probability that the limit holds at each row."""
-        mean, std = self.posterior.predict(np.array(X, dtype=float))
+        rows = self._queries(X)
+        mean, std = self.posterior.predict(rows)
         return ndtr(-mean / std)  # type: ignore[no-any-return]
 
 
 class GPC(HLGP):
     """Gaussian process classifier: HLGP that is shown signs alone."""
 
-    def _read(self, margins: Array, signs: NDArray[np.int8]) -> tuple[Array, NDArray[np.int8]]:
+    def _read(self, X: Array, margins: Array, signs: NDArray[np.int8]) -> tuple[Array, NDArray[np.int8]]:
         measured = np.isfinite(margins)
         told = np.where(measured, np.where(margins > 0.0, 1, -1), signs).astype(np.int8)
         return np.full_like(margins, np.nan), told
@@ -277,7 +296,7 @@ class GPR(HLGP):
 
     _one_sided = 0.0  # no limit stands at 0: both shapes are mere scales
 
-    def _read(self, margins: Array, signs: NDArray[np.int8]) -> tuple[Array, NDArray[np.int8]]:
+    def _read(self, X: Array, margins: Array, signs: NDArray[np.int8]) -> tuple[Array, NDArray[np.int8]]:
         finite = margins[np.isfinite(margins)]
         # With a warp, the best value is where detail matters; without one, any reference will do and the mean is kindest.
         self.reference = 0.0 if not finite.size else float(finite.min() if self.settings.warp else _safe_mean(finite))

@@ -8,9 +8,10 @@ Shapes: A (a, w), B (b, w) rows in the unit cube of w columns; lengthscales l (w
 
 The main effects, a sum of one function for each column, are what N readings can teach of many columns: a Matern process of ten
 columns must see every corner of the cube, a sum of ten functions only their ten axes. Each is the Matern-5/2 of one column, of
-lengthscale ratio * l_j and variance effects / w, as the first M terms of its Fourier series of period 2:
+lengthscale ratio * l_j and variance effects * p_j (`portions`: 1/d for each of d parameters), as the first M terms of its
+Fourier series of period 2:
 
-    S_jm = (effects / w) 2 q_jm^3 / (1 + 2 sum_m q_jm^3),   q_jm = 1 / (1 + (pi m ratio l_j)^2 / 5)
+    S_jm = effects p_j 2 q_jm^3 / (1 + 2 sum_m q_jm^3),   q_jm = 1 / (1 + (pi m ratio l_j)^2 / 5)
 
 so cos and sin of the columns (`waves`) are computed once for a data set, and all that depends on hyperparameters is a product
 of matrices. The term m = 0, a constant, is left to the bias: a column of long lengthscale has no effect.
@@ -30,7 +31,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-# Waves for each column: enough for a ripple of an eighth of a side, but in all no more features than a few hundred readings.
+# Waves for each column: enough for a ripple of an eighth of a side in a few columns, fewer where there are many columns.
 MOST_WAVES, FEWEST_WAVES, WAVES_IN_ALL = 16, 3, 80
 
 
@@ -60,6 +61,13 @@ def by_column(features: Array, width: int) -> Array:
     return np.asarray(features.reshape(len(features), 2, width, _wave_count(width)).sum(axis=(1, 3)))
 
 
+def equal_portions(groups: NDArray[np.intp]) -> Array:
+    """An equal portion for each parameter, given the parameter of each column. Two choices of a one-hot parameter differ in two
+    of its columns, however many it has."""
+    columns = np.bincount(groups)[groups]
+    return np.asarray(1.0 / (np.unique(groups).size * np.minimum(columns, 2)))
+
+
 def _wave_count(width: int) -> int:
     return min(max(WAVES_IN_ALL // width, FEWEST_WAVES), MOST_WAVES) if width > 1 else 0
 
@@ -87,6 +95,7 @@ class Kernel:
     effects: float
     ratio: float
     bias: float
+    portions: Array  # (w,)
 
     def __call__(self, A: Array, B: Array) -> Array:
         return self.value(self.see(A), self.see(B))
@@ -99,7 +108,7 @@ class Kernel:
     def shares(self) -> Array:
         """S (w, M)."""
         decays = self._decays**3
-        scale = 2.0 * self.effects / self.lengthscales.size
+        scale = 2.0 * self.effects * self.portions[:, None]
         return np.asarray(scale * decays / (1.0 + 2.0 * decays.sum(axis=1, keepdims=True)))
 
     @cached_property
