@@ -5,9 +5,11 @@
     |-- ConstraintError   a constraint that cannot be read, or its name
     |-- TrialError        a result that was told wrongly: unknown name, contradiction, twice, nothing at all
     |-- StrategyError     an unknown strategy, or an option that does not exist
-    `-- StateError        a stored state that this version cannot read
+    |-- StateError        a stored state that this version cannot read
+    |-- StudyError        a study, its file or its options, that cannot be run as it is written
+    `-- StorageError      a storage that cannot be opened, or stayed away for too long
 
-All but the root are a ValueError too, so that code which knows nothing of cbob can catch them.
+All but the root and StorageError are a ValueError too, so that code which knows nothing of cbob can catch them.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import reprlib
 from collections.abc import Iterable
 from contextlib import suppress
 
-__all__ = ["CbobError", "ConstraintError", "SpaceError", "StateError", "StrategyError", "TrialError"]
+__all__ = ["CbobError", "ConstraintError", "SpaceError", "StateError", "StorageError", "StrategyError", "StudyError", "TrialError"]
 
 
 class CbobError(Exception):
@@ -43,6 +45,14 @@ class StrategyError(CbobError, ValueError):
 
 class StateError(CbobError, ValueError):
     """A stored state cannot be read."""
+
+
+class StudyError(CbobError, ValueError):
+    """A study cannot be run as it is written."""
+
+
+class StorageError(CbobError):
+    """A storage cannot be opened, or stayed away for longer than results can be held."""
 
 
 def shown(value: object) -> str:
