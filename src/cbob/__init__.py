@@ -11,9 +11,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cbob import acquisition, bench, models, strategies
     from cbob.constraints import Constraint
-    from cbob.errors import CbobError, ConstraintError, SpaceError, StateError, StrategyError, TrialError
+    from cbob.errors import (
+        CbobError,
+        ConstraintError,
+        Infeasible,
+        LimitsError,
+        SpaceError,
+        StateError,
+        StrategyError,
+        TargetError,
+        TrialError,
+    )
     from cbob.optimizer import Optimizer, Prediction
     from cbob.space import Categorical, Float, Int, Space
+    from cbob.study.limits import Limits
     from cbob.trials import Kind, Reading, Status, Trial
 
 __version__ = "0.1.0"
@@ -36,6 +47,10 @@ _HOMES = {
     "TrialError": "errors",
     "StrategyError": "errors",
     "StateError": "errors",
+    "LimitsError": "errors",
+    "TargetError": "errors",
+    "Infeasible": "errors",
+    "Limits": "study.limits",
 }
 _ROOMS = ("acquisition", "bench", "models", "strategies")
 
@@ -45,8 +60,11 @@ __all__ = [
     "Constraint",
     "ConstraintError",
     "Float",
+    "Infeasible",
     "Int",
     "Kind",
+    "Limits",
+    "LimitsError",
     "Optimizer",
     "Prediction",
     "Reading",
@@ -55,6 +73,7 @@ __all__ = [
     "StateError",
     "Status",
     "StrategyError",
+    "TargetError",
     "Trial",
     "TrialError",
     "acquisition",
