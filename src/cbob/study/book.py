@@ -78,14 +78,18 @@ class Book:
                 return Nothing.DONE
             if counted + sum(map(_is_running, trials)) >= budget:
                 return Nothing.WAIT
-            mine, trials = self._create(_owed(trials, self.distributions), token)
+            owed = _all_owed(trials, self.distributions)
+            mine, trials = self._create(owed[0] if owed else None, token)
         if mine.state.is_finished():  # withdrawn before, by a commit whose answer did not come through
             return Nothing.WAIT
         if not _is_good(mine, trials, budget):
             self._lose(mine, WITHDRAWN)
             return Nothing.WAIT
-        params = self._params(mine)
         claim = _claim(mine)
+        params = self._params(mine)
+        if claim["retry_of"] is None and self._comes_again(mine.number, params):
+            self._lose(mine, WITHDRAWN)
+            return Nothing.WAIT
         return Claim(mine._trial_id, mine.number, params, int(claim["attempt"]), claim["retry_of"])
 
     def finish(self, claim: Claim, report: Report) -> bool:
@@ -180,6 +184,17 @@ class Book:
         stored = self.storage.get_trial(mine._trial_id).params
         return {name: stored[name] for name in self.distributions}
 
+    def _comes_again(self, number: int, params: Mapping[str, Any]) -> bool:
+        """Whether a new point is that of a trial which is being lost and retried. The sampler takes no notice of lost trials, so it
+        may propose the point of one that was lost while it was asked."""
+        trials = self.trials()
+        owed = {trial.number for trial in _all_owed(trials, self.distributions)}
+        for trial in trials:
+            dying = _is_running(trial) and (FAILURE in trial.user_attrs or _claim(trial)["retry_of"] is not None)
+            if trial.number != number and (dying or trial.number in owed) and _point(trial, self.distributions) == params:
+                return True
+        return False
+
     def _write(self, trial_id: int, report: Report) -> None:
         """Everything but the state."""
         import optuna
@@ -259,20 +274,18 @@ def _taken_over(trials: Sequence[FrozenTrial]) -> set[int]:
     return {_claim(trial).get("retry_of", -1) for trial in trials if not _is_withdrawn(trial)}
 
 
-def _owed(trials: Sequence[FrozenTrial], distributions: Mapping[str, BaseDistribution]) -> FrozenTrial | None:
-    """The first lost trial that has to be tried again. One without a point of its own is owed nothing."""
+def _all_owed(trials: Sequence[FrozenTrial], distributions: Mapping[str, BaseDistribution]) -> list[FrozenTrial]:
+    """The lost trials that have to be tried again. One without a point of its own is owed nothing."""
     lost = [trial for trial in trials if failure_of(trial)[0] == LOST and not _is_withdrawn(trial)]
-    if not lost:
-        return None
-    taken = _taken_over(trials)
-    return next((trial for trial in lost if trial.number not in taken and _point(trial, distributions)), None)
+    taken = _taken_over(trials) if lost else set()
+    return [trial for trial in lost if trial.number not in taken and _point(trial, distributions)]
 
 
-def _point(lost: FrozenTrial, distributions: Mapping[str, BaseDistribution]) -> dict[str, Any]:
-    """What was or would have been tried; nothing if that is not known."""
-    if lost.params.keys() == distributions.keys():
-        return {name: lost.params[name] for name in distributions}
-    proposed = lost.system_attrs.get(PROPOSED) or {}
+def _point(trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]) -> dict[str, Any]:
+    """What is or would have been tried; nothing if that is not known."""
+    if trial.params.keys() == distributions.keys():
+        return {name: trial.params[name] for name in distributions}
+    proposed = trial.system_attrs.get(PROPOSED) or {}
     if not distributions.keys() <= proposed.keys():
         return {}
     return {name: spot.to_external_repr(proposed[name]) for name, spot in distributions.items()}

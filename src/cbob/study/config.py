@@ -138,5 +138,5 @@ def _limits(given: Mapping[str, Any]) -> Limits:
 
 def _entry(entry: object, name: str) -> Mapping[str, Any]:
     if not isinstance(entry, dict):
-        raise StudyError(f"[space] {name} must be a table like {{type = \"float\", low = 0.0, high = 1.0}}, not {shown(entry)}")
+        raise StudyError(f'[space] {name} must be a table like {{type = "float", low = 0.0, high = 1.0}}, not {shown(entry)}')
     return entry

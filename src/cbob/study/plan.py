@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ class Plan:
     budget: int = 100  # finished trials, those of earlier runs and other machines included
     workers: int = 1
     retries: int = RETRIES
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     isolate: bool = True
     strategy: str | None = None  # the sampler's own default
     surrogate: str | None = None

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from cbob.constraints import Constraint
 from cbob.errors import TrialError
-from cbob.trials import Trial, conclude
 from cbob.study.names import CLAIM, FAILURE, LOG, LOST, READINGS, SATISFIED, SECONDS, VIOLATED, WITHDRAWN
+from cbob.trials import Trial, conclude
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial

@@ -75,7 +75,9 @@ def enter_study(plan: Plan, storage: BaseStorage) -> optuna.Study:
     if DEFINITION in attrs:
         plan.check_against(attrs[DEFINITION])
     elif study.get_trials(deepcopy=False):
-        raise StudyError(f"the study {plan.name!r} in this storage has trials, but was not begun by cbob: give this one another name")
+        raise StudyError(
+            f"the study {plan.name!r} in this storage has trials, but was not begun by cbob: give this one another name"
+        )
     else:
         study.set_user_attr(DEFINITION, plan.definition())
     if attrs.get(BUDGET) != plan.budget:
@@ -94,6 +96,4 @@ def _evaluator(plan: Plan, ray: str | None) -> Evaluates:
         from cbob.integrations.ray import RayEvaluator
 
         return RayEvaluator(plan, ray)
-    return Evaluator(
-        plan.target, constraints=plan.constraints, limits=plan.limits, isolate=plan.isolate, workdir=plan.folder
-    )
+    return Evaluator(plan.target, constraints=plan.constraints, limits=plan.limits, isolate=plan.isolate, workdir=plan.folder)

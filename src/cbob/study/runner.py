@@ -1,8 +1,8 @@
 """Runs a study: slots that each claim, evaluate and store one trial after another, and a watch over all drivers.
 
-    slot       claim -> evaluate -> store, in a thread of its own; what it evaluates runs in a process of its own
-    watch      a thread that shows our pulse, and buries the trials of drivers that died
-    main       waits, shows where the study stands, and ends it all on Ctrl-C
+slot       claim -> evaluate -> store, in a thread of its own; what it evaluates runs in a process of its own
+watch      a thread that shows our pulse, and buries the trials of drivers that died
+main       waits, shows where the study stands, and ends it all on Ctrl-C
 """
 
 from __future__ import annotations

@@ -33,7 +33,11 @@ PATIENCE = 900.0  # seconds that finished results are held while their storage i
 # What a database's own words mean to the people in front of it. "fatal": trying again will not help.
 MEANINGS = (
     ("file is not a database", True, "it is not a SQLite database, or its beginning was overwritten"),
-    ("malformed", True, "the file is damaged: part of it was cut off or overwritten. Restore a copy, or `sqlite3 FILE .recover`"),
+    (
+        "malformed",
+        True,
+        "the file is damaged: part of it was cut off or overwritten. Restore a copy, or `sqlite3 FILE .recover`",
+    ),
     ("unsupported file format", True, "it is not a SQLite database of this version"),
     ("readonly", True, "the file or its folder cannot be written to"),
     ("unable to open database file", True, "its folder does not exist, or the file cannot be opened or created there"),
@@ -197,7 +201,7 @@ def _sqlite(url: str, writing: bool) -> RDBStorage:
 
 
 def _with_driver(url: str) -> str:
-    """"postgresql://" means whichever driver is installed, psycopg 3 before psycopg2."""
+    """ "postgresql://" means whichever driver is installed, psycopg 3 before psycopg2."""
     scheme, mark, rest = url.partition("://")
     if scheme in ("postgres", "postgresql"):
         scheme = "postgresql+psycopg" if find_spec("psycopg") else "postgresql"

@@ -91,10 +91,14 @@ class Live(Quiet):
         self._live.stop()
 
     def finished(self, record: Record, progress: Progress) -> None:
-        colour = {"feasible": "green", "infeasible": "yellow", "undecided": "yellow", "lost": "magenta"}.get(record.status, "red")
+        colour = {"feasible": "green", "infeasible": "yellow", "undecided": "yellow", "lost": "magenta"}.get(
+            record.status, "red"
+        )
         from rich.text import Text
 
-        self.console.print(Text.assemble(f"trial {record.number:<5} ", (outcome(record), colour)), overflow="ellipsis", no_wrap=True)
+        self.console.print(
+            Text.assemble(f"trial {record.number:<5} ", (outcome(record), colour)), overflow="ellipsis", no_wrap=True
+        )
 
     def said(self, words: str) -> None:
         self.console.print(f"[bold magenta]cbob:[/] {words}", highlight=False)
