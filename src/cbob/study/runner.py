@@ -27,6 +27,7 @@ __all__ = ["Evaluates", "Progress", "Runner", "View"]
 
 IDLE = (0.2, 1.0)  # seconds between looks for a trial to claim, while the rest of the budget runs elsewhere
 TICK = 0.25  # seconds between two looks of the view
+LOADS = 3  # tries to load what is evaluated
 COUNT = 1.0  # seconds between two counts of the whole study while nothing of ours ended
 
 
@@ -142,7 +143,7 @@ class Runner:
             self._busy += 1
         start = time.monotonic()
         try:
-            report = self.evaluator.evaluate(claim.params)
+            report = self._report(claim)
             self.times.evaluating += time.monotonic() - start
             start = time.monotonic()
             self._store(claim, report)
@@ -151,6 +152,14 @@ class Runner:
             with self._changed:
                 self._busy -= 1
                 self._changed.notify_all()
+
+    def _report(self, claim: Claim) -> Report:
+        """What came of the evaluation. A process may be killed while it loads the function: that is tried again."""
+        for _ in range(LOADS):
+            report = self.evaluator.evaluate(claim.params)
+            if report.failure is None or report.failure.kind is not FailureKind.LOAD:
+                break
+        return report
 
     def _store(self, claim: Claim, report: Report) -> None:
         kind = None if report.failure is None else report.failure.kind
