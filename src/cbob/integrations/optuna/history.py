@@ -152,10 +152,12 @@ class History:
     asking: int
 
     @classmethod
-    def of(cls, trials: Iterable[FrozenTrial], asking: int) -> History:
+    def of(cls, trials: Iterable[FrozenTrial], asking: int, kept: dict[int, Seen] | None = None) -> History:
+        """`kept` saves reading finished trials again; they never change."""
         counted = list(trials)
         lost = {number for trial in counted for number in _numbers(trial.system_attrs.get(RETRIED))}
-        seen = [Seen(trial) for trial in counted if not _lost(trial, lost) and trial.number != asking]
+        kept = {} if kept is None else kept
+        seen = [_seen(trial, kept) for trial in counted if not _lost(trial, lost) and trial.number != asking]
         told = [one for one in seen if one.finished]
         told.sort(key=lambda one: (one.frozen.datetime_complete or FOREVER, one.number))
         out = [one for one in seen if one.state in (TrialState.RUNNING, TrialState.PRUNED)]
@@ -201,6 +203,15 @@ def margins_to_store(trial: FrozenTrial, declared: Sequence[Constraint]) -> dict
         elif known == VIOLATED:
             found[limit.name] = HUGE
     return found
+
+
+def _seen(trial: FrozenTrial, kept: dict[int, Seen]) -> Seen:
+    one = kept.get(trial.number)
+    if one is None or one.frozen is not trial:  # another study's, or one that has gone on
+        one = Seen(trial)
+        if trial.state.is_finished():
+            kept[trial.number] = one
+    return one
 
 
 def _breaks(known: Reading | float, limit: Limit) -> bool:
