@@ -141,9 +141,11 @@ class CBOBSampler(BaseSampler):
     def _resumed(self, history: History, branch: Branch, codec: Codec, direction: str) -> Optimizer:
         """The engine as it would stand, had it asked for and been told all this itself."""
         limits = history.limits(self._constraints)
-        placed = [(one, point) for one in branch.told if (point := codec.encode(one.stored)) is not None]
+        results = [one for one in branch.told if one.counts(limits)]
+        believed = [one for one in branch.told if not one.counts(limits)] + list(branch.out)
+        placed = [(one, point) for one in results if (point := codec.encode(one.stored)) is not None]
         told = [one.conclude(number, point, limits) for number, (one, point) in enumerate(placed)]
-        points = [point for one in branch.out if (point := codec.encode(one.stored)) is not None]
+        points = [point for one in believed if (point := codec.encode(one.stored)) is not None]
         trials = told + [Trial(number, point) for number, point in enumerate(points[-BELIEVED:], len(told))]
         crowded = history.silent > FORESEEN
         ahead = history.silent if crowded else 0
