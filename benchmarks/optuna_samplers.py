@@ -43,9 +43,10 @@ Told = Mapping[str, Any]
 SAMPLERS: dict[str, Callable[[Problem, int], BaseSampler]] = {
     "cbob": lambda problem, seed: CBOBSampler(constraints=problem.constraints, seed=seed),
     "cbob eic": lambda problem, seed: CBOBSampler(constraints=problem.constraints, strategy="eic", seed=seed),
-    "tpe": lambda problem, seed: TPESampler(seed=seed),
-    "tpe multivariate": lambda problem, seed: TPESampler(seed=seed, multivariate=True),
+    "tpe": lambda problem, seed: TPESampler(seed=seed),  # multivariate, since Optuna 5
+    "tpe independent": lambda problem, seed: TPESampler(seed=seed, multivariate=False),
     "gp": lambda problem, seed: GPSampler(seed=seed),
+    "gp noiseless": lambda problem, seed: GPSampler(seed=seed, deterministic_objective=True),
 }
 WAYS = {"cbob": ("failures",), "cbob eic": ("failures",)}  # all others are shown both ways
 BOTH = ("constraints", "penalty")

@@ -31,14 +31,14 @@ class Branch:
 
     def best(self, sign: float, limits: Sequence[Limit]) -> float:
         """The best objective (to be minimised) not known to be infeasible; infinite while there is none."""
-        values = [sign * one.frozen.values[0] for one in self.told if one.frozen.values and not one.breaks(limits)]
+        values = [sign * one.value for one in self.told if one.value is not None and not one.breaks(limits)]
         return float(np.min(values, initial=np.inf))
 
 
 def branches(history: History) -> list[Branch]:
     """The branches in the order in which they were met. A trial that failed or still runs may not have asked for everything: it
     makes a branch only if its parameters are not part of another."""
-    complete = {frozenset(one.stored) for one in history.told if one.frozen.values}
+    complete = {frozenset(one.stored) for one in history.told if one.value is not None}
     partial = {frozenset(one.stored) for one in history.told} or {frozenset(one.stored) for one in history.out}
     largest = {names for names in partial if not any(names < other for other in complete | partial)}
     sets = (complete | largest) - {frozenset()}

@@ -110,8 +110,14 @@ class Seen:
         return tuple(dict.fromkeys([*self.margins, *self.readings, *self.violated, *self.satisfied]))
 
     @property
-    def finished(self) -> bool:
-        return self.state in (TrialState.COMPLETE, TrialState.FAIL)
+    def value(self) -> float | None:
+        """The objective, if it has one: a pruned trial may have been given its last intermediate value, which is none."""
+        complete = self.state == TrialState.COMPLETE and self.frozen.values
+        return self.frozen.values[0] if complete and math.isfinite(self.frozen.values[0]) else None
+
+    def counts(self, limits: Sequence[Limit]) -> bool:
+        """Whether it has a result, and is not merely believed."""
+        return self.state != TrialState.PRUNED or self.breaks(limits)
 
     def reading(self, limit: Limit) -> Reading | float:
         """What it says of a limit; NaN if a reading was taken in vain. What was stored may contradict itself: a limit that was
@@ -147,35 +153,36 @@ class Seen:
 class History:
     """What the storage holds, when trial `asking` asks."""
 
-    told: tuple[Seen, ...]  # in order of completion, so that what comes is appended
-    out: tuple[Seen, ...]  # running or pruned, in order of number; the trial that asks is not among them
+    told: tuple[Seen, ...]  # those that are done, in order of completion, so that what comes is appended
+    out: tuple[Seen, ...]  # those that run, in order of number; the trial that asks is not among them
     asking: int
 
     @classmethod
-    def of(cls, trials: Iterable[FrozenTrial], asking: int) -> History:
+    def of(cls, trials: Iterable[FrozenTrial], asking: int, kept: dict[int, Seen] | None = None) -> History:
+        """`kept` saves reading finished trials again; they never change."""
         counted = list(trials)
         lost = {number for trial in counted for number in _numbers(trial.system_attrs.get(RETRIED))}
-        seen = [Seen(trial) for trial in counted if not _lost(trial, lost) and trial.number != asking]
-        told = [one for one in seen if one.finished]
+        kept = {} if kept is None else kept
+        seen = [_seen(trial, kept) for trial in counted if not _lost(trial, lost) and trial.number != asking]
+        told = [one for one in seen if one.state.is_finished()]
         told.sort(key=lambda one: (one.frozen.datetime_complete or FOREVER, one.number))
-        out = [one for one in seen if one.state in (TrialState.RUNNING, TrialState.PRUNED)]
+        out = [one for one in seen if one.state == TrialState.RUNNING]
         return cls(tuple(told), tuple(sorted(out, key=lambda one: one.number)), asking)
 
     @property
     def count(self) -> int:
         """How many trials count that are done or were there first; no two trials that ask at the same time get the same."""
-        return len(self.told) + sum(one.state == TrialState.PRUNED or one.number < self.asking for one in self.out)
+        return len(self.told) + sum(one.number < self.asking for one in self.out)
 
     @cached_property
     def silent(self) -> int:
         """How many trials that came first have no parameters yet: other workers are choosing them at this moment."""
-        return sum(one.number < self.asking and not one.stored and one.state == TrialState.RUNNING for one in self.out)
+        return sum(one.number < self.asking and not one.stored for one in self.out)
 
     def limits(self, declared: Sequence[Constraint]) -> tuple[Limit, ...]:
         """The declared constraints, then any other name that came up, in order of appearance."""
         known = {constraint.name: Limit.declared(constraint) for constraint in declared}
-        pruned = (one for one in self.out if one.state == TrialState.PRUNED)
-        for one in (*self.told, *pruned):
+        for one in self.told:
             for name in one.names:
                 if name not in known:
                     known[name] = Limit.discovered(name)
@@ -201,6 +208,15 @@ def margins_to_store(trial: FrozenTrial, declared: Sequence[Constraint]) -> dict
         elif known == VIOLATED:
             found[limit.name] = HUGE
     return found
+
+
+def _seen(trial: FrozenTrial, kept: dict[int, Seen]) -> Seen:
+    one = kept.get(trial.number)
+    if one is None or one.frozen is not trial:  # another study's, or one that has gone on
+        one = Seen(trial)
+        if trial.state.is_finished():
+            kept[trial.number] = one
+    return one
 
 
 def _breaks(known: Reading | float, limit: Limit) -> bool:

@@ -12,9 +12,12 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
+from optuna.study import Study
+from optuna.trial import TrialState
+
 from cbob.errors import TrialError, real, shown
 
-__all__ = ["FAILURE", "LOST", "READINGS", "SATISFIED", "VIOLATED", "Attributed", "report"]
+__all__ = ["FAILURE", "LOST", "READINGS", "SATISFIED", "VIOLATED", "Attributed", "mark_lost", "report"]
 
 READINGS, VIOLATED, SATISFIED, FAILURE = "cbob:readings", "cbob:violated", "cbob:satisfied", "cbob:failure"
 LOST = "lost"  # the kind of a failure that says nothing of the point: the worker died, not the experiment
@@ -64,6 +67,13 @@ def report(
         told[FAILURE] = {"kind": kind or "failed", "reason": reason or kind}
     for key, value in told.items():
         trial.set_user_attr(key, value)
+
+
+def mark_lost(study: Study, number: int, *, reason: str = "its worker died") -> None:
+    """Ends a running trial whose worker is gone, so that it is as good as never run."""
+    trial_id = study._storage.get_trial_id_from_study_id_trial_number(study._study_id, number)
+    study._storage.set_trial_user_attr(trial_id, FAILURE, {"kind": LOST, "reason": reason})
+    study.tell(number, state=TrialState.FAIL)
 
 
 def _before(trial: Attributed, key: str, nothing: Any) -> Any:

@@ -22,7 +22,7 @@ from optuna.trial import FrozenTrial, TrialState
 from cbob.constraints import Constraint, as_constraints
 from cbob.errors import StrategyError
 from cbob.integrations.optuna.branches import Branch, branches, deciding, next_branch
-from cbob.integrations.optuna.history import PROPOSED, History, margins_to_store
+from cbob.integrations.optuna.history import PROPOSED, History, Seen, margins_to_store
 from cbob.integrations.optuna.spaces import Codec
 from cbob.observations import direction_sign
 from cbob.optimizer import Optimizer
@@ -61,10 +61,11 @@ class CBOBSampler(BaseSampler):
         self._strategy, self._surrogate, self._initial = strategy, surrogate, initial
         self.seed = self._engine(Codec({"x": _ANY}), (), "minimize", seed).seed  # whatever is wrong is said at once
         self._memories: dict[str, Any] = {}  # the last checkpoint's, by what they depend on
+        self._seen: dict[int, Seen] = {}
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_lock"}
+        return vars(self) | {"_lock": None, "_seen": {}, "_memories": {}}  # what is kept only saves time
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=threading.Lock())
@@ -76,7 +77,7 @@ class CBOBSampler(BaseSampler):
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """The parameters of the branch whose turn it is."""
-        history = _history(study, trial)
+        history = self._history(study, trial)
         sign = direction_sign(_direction(study))
         branch = next_branch(branches(history), sign, history.limits(self._constraints))
         met = history.distributions()
@@ -88,7 +89,7 @@ class CBOBSampler(BaseSampler):
         if not search_space:
             return {}
         with self._lock:
-            params = self._propose(_history(study, trial), search_space, direction)
+            params = self._propose(self._history(study, trial), search_space, direction)
             stored = {name: search_space[name].to_internal_repr(value) for name, value in params.items()}
             study._storage.set_trial_system_attr(trial._trial_id, PROPOSED, stored)  # what other workers see of it
         return params
@@ -101,7 +102,7 @@ class CBOBSampler(BaseSampler):
         codec = Codec({param_name: param_distribution})
         if codec.space is None:
             return codec.decode({})[param_name]
-        rng = np.random.default_rng([self.seed, _history(study, trial).count, zlib.crc32(param_name.encode())])
+        rng = np.random.default_rng([self.seed, self._history(study, trial).count, zlib.crc32(param_name.encode())])
         return codec.decode(codec.space.decode(codec.space.spread(rng.random((1, 1)))[0]))[param_name]
 
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
@@ -110,6 +111,9 @@ class CBOBSampler(BaseSampler):
             study._storage.set_trial_system_attr(trial._trial_id, f"constraints:{name}", margin)
 
     # ---- how it works ----
+
+    def _history(self, study: Study, trial: FrozenTrial) -> History:
+        return History.of(study.get_trials(deepcopy=False), trial.number, self._seen)
 
     def _propose(self, history: History, search_space: Mapping[str, BaseDistribution], direction: str) -> dict[str, Any]:
         chosen = frozenset(name for name, spot in search_space.items() if not spot.single())
@@ -137,9 +141,11 @@ class CBOBSampler(BaseSampler):
     def _resumed(self, history: History, branch: Branch, codec: Codec, direction: str) -> Optimizer:
         """The engine as it would stand, had it asked for and been told all this itself."""
         limits = history.limits(self._constraints)
-        placed = [(one, point) for one in branch.told if (point := codec.encode(one.stored)) is not None]
+        results = [one for one in branch.told if one.counts(limits)]
+        believed = [one for one in branch.told if not one.counts(limits)] + list(branch.out)
+        placed = [(one, point) for one in results if (point := codec.encode(one.stored)) is not None]
         told = [one.conclude(number, point, limits) for number, (one, point) in enumerate(placed)]
-        points = [point for one in branch.out if (point := codec.encode(one.stored)) is not None]
+        points = [point for one in believed if (point := codec.encode(one.stored)) is not None]
         trials = told + [Trial(number, point) for number, point in enumerate(points[-BELIEVED:], len(told))]
         crowded = history.silent > FORESEEN
         ahead = history.silent if crowded else 0
@@ -195,10 +201,6 @@ def checkpoint(told: int) -> int:
     so that at most an eighth of what is known came later."""
     step = 1 << max(told.bit_length() - 4, 0)
     return told // step * step
-
-
-def _history(study: Study, trial: FrozenTrial) -> History:
-    return History.of(study.get_trials(deepcopy=False), trial.number)
 
 
 def _direction(study: Study) -> str:
