@@ -94,7 +94,8 @@ class Watch:
                         allowed = memory_text(self.limits.bytes)
                         reason = f"it used {memory_text(bytes_used)} of memory; the limit is {allowed}"
                         self.failure = Failure(FailureKind.MEMORY, reason)
-                        deadline, kill, look = inf, now, inf
+                        tree.signal_all(found, signal.SIGTERM)  # Python says in the log where it was
+                        deadline, kill, look = inf, now + SAMPLE, inf
                     else:
                         look = now + max(SAMPLE, SHARE * (time.monotonic() - now))
                 if now >= kill:
