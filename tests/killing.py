@@ -93,16 +93,17 @@ class Study:
 
     def check(self) -> Counter[str]:
         """What was lost or done twice so far goes into `problems`."""
+        acknowledged = dict(self.acknowledged)  # more may come while we look
         try:
             records = self.read().records
         except StorageError as error:
-            if self.acknowledged:
+            if acknowledged:
                 self.problems.append(f"the study does not open: {error}")
             return Counter()  # killed before there was a study
         by_number = {record.number: record for record in records}
         if len(by_number) != len(records):
             self.problems.append("two trials have the same number")
-        for number, event in self.acknowledged.items():
+        for number, event in acknowledged.items():
             if number not in by_number:
                 self.problems.append(f"trial {number} was finished and is gone")
             elif _same(by_number[number].to_dict()) != _same(event):

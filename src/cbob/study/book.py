@@ -185,13 +185,14 @@ class Book:
         return {name: stored[name] for name in self.distributions}
 
     def _comes_again(self, number: int, params: Mapping[str, Any]) -> bool:
-        """Whether a new point is that of a trial which is being lost and retried. The sampler takes no notice of lost trials, so it
-        may propose the point of one that was lost while it was asked."""
+        """Whether a new point is that of a trial which is being lost or retried. The sampler takes no notice of lost trials, so it
+        may propose the point of one that was lost while it was asked, and whose retry it did not see yet."""
         trials = self.trials()
         owed = {trial.number for trial in _all_owed(trials, self.distributions)}
         for trial in trials:
-            dying = _is_running(trial) and (FAILURE in trial.user_attrs or _claim(trial)["retry_of"] is not None)
-            if trial.number != number and (dying or trial.number in owed) and _point(trial, self.distributions) == params:
+            dying = _is_running(trial) and FAILURE in trial.user_attrs
+            retried = trial.number > number and _claim(trial).get("retry_of") is not None
+            if (dying or retried or trial.number in owed) and _point(trial, self.distributions) == params:
                 return True
         return False
 
