@@ -22,7 +22,7 @@ bench-setup: .venv-bench/.ready
 # The constraints hold for the build tools too: pip reads them from one variable or the other, by its version.
 .venv/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/python -m pip install -q -e '.[dev,plot]'
+	PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/python -m pip install -q -e '.[dev]'
 	@touch $@
 
 .venv-bench/.ready: pyproject.toml benchmarks/requirements.txt
