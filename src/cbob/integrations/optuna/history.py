@@ -179,6 +179,11 @@ class History:
         """How many trials that came first have no parameters yet: other workers are choosing them at this moment."""
         return sum(one.number < self.asking and not one.stored for one in self.out)
 
+    def since(self, earlier: History) -> list[Seen]:
+        """The trials that had no parameters yet, earlier."""
+        known = {one.number for one in (*earlier.told, *earlier.out) if one.stored}
+        return [one for one in (*self.told, *self.out) if one.number not in known]
+
     def limits(self, declared: Sequence[Constraint]) -> tuple[Limit, ...]:
         """The declared constraints, then any other name that came up, in order of appearance."""
         known = {constraint.name: Limit.declared(constraint) for constraint in declared}

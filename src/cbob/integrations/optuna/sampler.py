@@ -34,6 +34,8 @@ __all__ = ["CBOBSampler", "checkpoint"]
 _ANY = FloatDistribution(0.0, 1.0)  # stands for a space that is not yet known
 
 FORESEEN = 3  # asks of other workers that are foreseen, each at the cost of an ask; with more, the space is filled instead
+TRIES = 3  # asks until a point is taken although another worker has taken much the same in the meantime
+CLOSE = 0.01  # how near it may be, in the unit cube
 BELIEVED = 200  # points that are believed at most, the latest: each costs as much as a trial that was told
 
 
@@ -89,8 +91,13 @@ class CBOBSampler(BaseSampler):
         if not search_space:
             return {}
         with self._lock:
-            params = self._propose(self._history(study, trial), search_space, direction)
-            stored = {name: search_space[name].to_internal_repr(value) for name, value in params.items()}
+            for _ in range(TRIES):
+                history = self._history(study, trial)
+                params = self._propose(history, search_space, direction)
+                stored = {name: float(search_space[name].to_internal_repr(value)) for name, value in params.items()}
+                news = self._history(study, trial).since(history)
+                if not _crowded(news, Codec(search_space), stored):
+                    break
             study._storage.set_trial_system_attr(trial._trial_id, PROPOSED, stored)  # what other workers see of it
         return params
 
@@ -201,6 +208,16 @@ def checkpoint(told: int) -> int:
     so that at most an eighth of what is known came later."""
     step = 1 << max(told.bit_length() - 4, 0)
     return told // step * step
+
+
+def _crowded(news: Sequence[Seen], codec: Codec, stored: Mapping[str, float]) -> bool:
+    """Whether one of these trials has much the same point."""
+    point = codec.encode(stored)
+    if codec.space is None or point is None:
+        return False
+    row = codec.space.encode(point)
+    others = (codec.encode(one.stored) for one in news)
+    return any(np.abs(codec.space.encode(other) - row).max() < CLOSE for other in others if other is not None)
 
 
 def _direction(study: Study) -> str:
