@@ -87,7 +87,7 @@ class Book:
             return Nothing.WAIT
         claim = _claim(mine)
         params = self._params(mine)
-        if claim["retry_of"] is None and self._comes_again(mine.number, params):
+        if claim["retry_of"] is None and self._comes_again(mine, params, trials):
             self._lose(mine, WITHDRAWN)
             return Nothing.WAIT
         return Claim(mine._trial_id, mine.number, params, int(claim["attempt"]), claim["retry_of"])
@@ -184,15 +184,17 @@ class Book:
         stored = self.storage.get_trial(mine._trial_id).params
         return {name: stored[name] for name in self.distributions}
 
-    def _comes_again(self, number: int, params: Mapping[str, Any]) -> bool:
-        """Whether a new point is that of a trial which is being lost or retried. The sampler takes no notice of lost trials, so it
-        may propose the point of one that was lost while it was asked, and whose retry it did not see yet."""
+    def _comes_again(self, mine: FrozenTrial, params: Mapping[str, Any], before: Sequence[FrozenTrial]) -> bool:
+        """Whether a new point is one that another trial was given while the sampler chose it: by another driver that asked at the
+        same time, or because the trial that had it was being lost, which the sampler takes no notice of, and retried."""
         trials = self.trials()
-        owed = {trial.number for trial in _all_owed(trials, self.distributions)}
+        taken = _taken_over(trials)
+        known = {trial.number for trial in before if _point(trial, self.distributions)}
         for trial in trials:
-            dying = _is_running(trial) and FAILURE in trial.user_attrs
-            retried = trial.number > number and _claim(trial).get("retry_of") is not None
-            if (dying or retried or trial.number in owed) and _point(trial, self.distributions) == params:
+            lost = FAILURE in trial.user_attrs and failure_of(trial)[0] in (LOST, None)  # or just about to be
+            if trial.number == mine.number or _is_withdrawn(trial) or trial.number in (taken if lost else known):
+                continue
+            if _point(trial, self.distributions) == params:
                 return True
         return False
 
