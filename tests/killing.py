@@ -73,9 +73,7 @@ class Study:
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         module = f"work_{self.name}"
-        text = STUDY.format(
-            name=self.name, budget=self.budget, workers=self.workers, strategy=self.strategy, module=module
-        )
+        text = STUDY.format(name=self.name, budget=self.budget, workers=self.workers, strategy=self.strategy, module=module)
         (self.folder / "study.toml").write_text(text)
         self.log = self.folder / f"{self.name}.log"
         (self.folder / f"{module}.py").write_text(WORK.format(log=str(self.log), seconds=self.seconds))
@@ -224,7 +222,9 @@ def soak(study: Study, kills: int, seed: int, *, drivers: int = 1) -> Counter[st
 
 def _same(event: dict[str, Any]) -> dict[str, Any]:
     """What must never change of a finished trial."""
-    return {key: event[key] for key in ("number", "status", "value", "params", "readings", "kind", "reason", "seconds", "retry_of")}
+    return {
+        key: event[key] for key in ("number", "status", "value", "params", "readings", "kind", "reason", "seconds", "retry_of")
+    }
 
 
 def _wrongly_retried(record: Record, by_number: dict[int, Record]) -> bool:

@@ -64,7 +64,9 @@ class Server:
 
     def _call(self, program: str, *arguments: str | Path) -> None:
         command = [*self._as, str(self._bin / program), *map(str, arguments)]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd="/", timeout=60)
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd="/", timeout=60
+        )
         if done.returncode != 0:
             raise RuntimeError(f"{program} failed:\n{done.stdout.decode(errors='replace')}")
 

@@ -185,8 +185,8 @@ class Book:
         return {name: stored[name] for name in self.distributions}
 
     def _comes_again(self, mine: FrozenTrial, params: Mapping[str, Any], before: Sequence[FrozenTrial]) -> bool:
-        """Whether a new point is one that another trial was given while the sampler chose it: by another driver that asked at the
-        same time, or because the trial that had it was being lost, which the sampler takes no notice of, and retried."""
+        """Whether a new point is one that another trial was given while the sampler chose it: by another driver that asked at
+        the same time, or because the trial that had it was being lost, which the sampler takes no notice of, and retried."""
         trials = self.trials()
         taken = _taken_over(trials)
         known = {trial.number for trial in before if _point(trial, self.distributions)}

@@ -27,6 +27,7 @@ class Record:
     status: str
     value: float | None
     readings: Mapping[str, float | str]  # a number, or "violated", "satisfied", "unknown"
+    broke: tuple[str, ...]  # the constraints known to be broken
     kind: str | None  # of the failure, if it failed
     reason: str | None
     seconds: float | None  # of wall-clock time that the evaluation took
@@ -48,6 +49,7 @@ class Record:
             "value": self.value,
             "params": dict(self.params),
             "readings": dict(self.readings),
+            "broke": list(self.broke),
             "kind": self.kind,
             "reason": self.reason,
             "seconds": self.seconds,
@@ -79,19 +81,21 @@ def record_of(frozen: FrozenTrial, constraints: Sequence[Constraint]) -> Record:
     """What a stored trial says, judged by the constraints of its study."""
     kind, reason = failure_of(frozen)
     attrs = frozen.user_attrs
-    status, readings = "running", dict[str, float | str]()
+    status, readings, broke = "running", dict[str, float | str](), tuple[str, ...]()
     if kind == LOST:
         status = WITHDRAWN if reason == WITHDRAWN else LOST
     elif frozen.state.is_finished():
         told = _told(frozen, constraints, reason if kind is None else f"{kind}: {reason}")
         status = told.status.value
         readings = {name: reading.to_json() for name, reading in told.readings.items()}
+        broke = tuple(limit.name for limit in constraints if told.readings[limit.name].holds(limit) is False)
     return Record(
         number=frozen.number,
         params=dict(frozen.params),
         status=status,
         value=frozen.value if frozen.state.name == "COMPLETE" else None,
         readings=readings,
+        broke=broke,
         kind=kind,
         reason=reason or None,
         seconds=attrs.get(SECONDS),

@@ -65,18 +65,12 @@ class Tally:
     def standing(self, records: Sequence[Record]) -> Standing:
         """The counts of these records."""
         status = Counter(record.status for record in records)
-        by_name = {constraint.name: constraint for constraint in self.constraints}
-        broke: Counter[str] = Counter()
-        for record in records:
-            for name, reading in record.readings.items():
-                if reading == "violated" or (isinstance(reading, int | float) and not by_name[name].holds(reading)):
-                    broke[name] += 1
         return Standing(
             finished=sum(status.values()) - status["running"] - status[LOST] - status[WITHDRAWN],
             feasible=status["feasible"],
             running=status["running"],
             lost=status[LOST],
-            broke=dict(broke),
+            broke=dict(Counter(name for record in records for name in record.broke)),
             failed=dict(Counter(record.kind for record in records if record.finished and record.kind)),
             best=best_of(records, self.direction),
         )

@@ -150,7 +150,7 @@ def outcome(record: Record) -> str:
     if record.kind is not None:
         return f"{record.kind}: {record.reason}" if record.reason else record.kind
     if record.status == "infeasible":
-        return "infeasible: " + ", ".join(f"{name} {shown_number(reading)}" for name, reading in record.readings.items())
+        return "broke " + ", ".join(_reading(name, record.readings[name]) for name in record.broke)
     return record.status if record.value is None else f"{shown_number(record.value)}, {record.status}"
 
 
@@ -170,6 +170,10 @@ def duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def _reading(name: str, reading: float | str) -> str:
+    return name if isinstance(reading, str) else f"{name} ({shown_number(reading)})"
 
 
 def _rate(rate: float) -> str:
