@@ -8,6 +8,7 @@ a terminal reaches it; and when the driver dies, in whatever way, it ends the ev
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import pickle
 import resource
@@ -111,6 +112,7 @@ class Keeper:
                 return explained(FailureKind.LOAD, load_reason(target, error), error)
             if threading.active_count() > 1 or tree.descendants(self.setup.token):
                 return BUSY
+            gc.freeze()  # what is loaded now stays shared: collecting garbage in a fork does not copy it
         self.wake, self._woken = os.pipe()
         for end in (self.wake, self._woken):
             os.set_blocking(end, False)
