@@ -11,6 +11,7 @@ from pathlib import Path
 
 import misbehaving
 import pytest
+from test_evaluate import assert_gone, noted
 
 from cbob import Infeasible, Limits, LimitsError, TargetError
 from cbob.study.evaluate import Evaluator, evaluate
@@ -142,6 +143,41 @@ def test_a_fresh_interpreter_is_watched_in_the_same_way(how: str, kind: str) -> 
     assert report.failure is not None
     assert report.failure.kind == kind
     assert (how in report.log) == (how not in ("leaves_0", "closes_everything_and_raises", "infeasible_unknown"))
+
+
+PORTABLE = [
+    ("segfault", "crash"),
+    ("raises", "exception"),
+    ("exits_3", "exit"),
+    ("leaves_0", "exit"),
+    ("leaves_1", "exit"),
+    ("nan", "nan"),
+    ("ignores_sigterm", "timeout"),
+    ("floods_for_ever", "timeout"),
+    ("eats_lists", "memory"),
+    ("eats_in_grandchild", "memory"),
+]
+
+
+@pytest.mark.parametrize(("how", "kind"), PORTABLE)
+def test_without_a_keeper_a_fresh_interpreter_is_watched_as_well(how: str, kind: str) -> None:
+    limits = Limits(1.5 if kind == "timeout" else 30, memory="250MiB", grace=0.2)
+    with Evaluator(misbehaving.act, start="portable", limits=limits) as evaluator:
+        report = evaluator.evaluate({"how": how})
+        assert report.failure is not None
+        assert report.failure.kind == kind
+        assert report.seconds < 8
+        assert evaluator.evaluate({"how": "well"}).value == 1.0
+
+
+def test_without_a_keeper_commands_run_and_children_are_ended(tmp_path: Path) -> None:
+    assert evaluate(["echo", '{{"value": {x}}}'], {"x": 2}, start="portable").value == 2.0
+    load_failure(evaluate(["no-such-program"], {}, start="portable"))
+    params = {"how": "waits_with_daemon", "note": str(tmp_path / "pid")}
+    report = evaluate(misbehaving.act, params, start="portable", limits=Limits(1.0))
+    assert report.failure is not None
+    assert report.failure.kind == FailureKind.TIMEOUT
+    assert_gone(noted(tmp_path / "pid"))
 
 
 # In this process -----------------------------------------------------------------------------------------------------

@@ -19,7 +19,8 @@ from typing import Any
 
 from cbob.constraints import Constraint
 from cbob.study import tree
-from cbob.study.keeper import Order, Setup, interpreter
+from cbob.study.child import interpreter
+from cbob.study.keeper import Order, Setup
 from cbob.study.limits import Limits
 from cbob.study.log import KEPT, Tail
 from cbob.study.report import FailureKind, Report
