@@ -76,6 +76,17 @@ def test_close_ends_what_runs_and_nothing_starts_afterwards(tmp_path: Path) -> N
     evaluator.close()
 
 
+def test_close_ends_a_function_that_is_still_loading(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text("open('loading', 'w').write('1')\nwhile True: pass")
+    evaluator = Evaluator("slow:land", workdir=tmp_path)
+    reports: list[Report] = []
+    thread = in_a_thread(evaluator, {}, reports)
+    noted(tmp_path / "loading")
+    evaluator.close()
+    thread.join(10)
+    assert [report.failure and report.failure.kind for report in reports] == [FailureKind.STOPPED]
+
+
 def test_threads_evaluate_at_the_same_time(tmp_path: Path) -> None:
     with Evaluator(misbehaving.act) as evaluator:
         reports: list[Report] = []
