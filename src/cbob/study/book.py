@@ -82,7 +82,7 @@ class Book:
             mine, trials = self._create(owed[0] if owed else None, token)
         if mine.state.is_finished():  # withdrawn before, by a commit whose answer did not come through
             return Nothing.WAIT
-        if not _is_good(mine, trials, budget):
+        if not _is_good(mine, trials, budget, self.distributions):
             self._lose(mine, WITHDRAWN)
             return Nothing.WAIT
         claim = _claim(mine)
@@ -116,7 +116,7 @@ class Book:
             if late.number in _taken_over(trials):
                 return False
             mine, trials = self._create(trials[late.number], token)
-        if not mine.state.is_finished() and not _is_good(mine, trials, budget):
+        if not mine.state.is_finished() and not _is_good(mine, trials, budget, self.distributions):
             self._lose(mine, WITHDRAWN)
             return False
         return self.finish(Claim(mine._trial_id, mine.number, late.params, late.attempt + 1, late.number), report)
@@ -268,6 +268,10 @@ def _is_running(trial: FrozenTrial) -> bool:
     return trial.state.name == "RUNNING" and CLAIM in trial.system_attrs
 
 
+def _is_lost(trial: FrozenTrial) -> bool:
+    return failure_of(trial)[0] == LOST
+
+
 def _is_withdrawn(trial: FrozenTrial) -> bool:
     return failure_of(trial) == (LOST, WITHDRAWN)
 
@@ -278,10 +282,19 @@ def _taken_over(trials: Sequence[FrozenTrial]) -> set[int]:
 
 
 def _all_owed(trials: Sequence[FrozenTrial], distributions: Mapping[str, BaseDistribution]) -> list[FrozenTrial]:
-    """The lost trials that have to be tried again. One without a point of its own is owed nothing."""
-    lost = [trial for trial in trials if failure_of(trial)[0] == LOST and not _is_withdrawn(trial)]
-    taken = _taken_over(trials) if lost else set()
-    return [trial for trial in lost if trial.number not in taken and _point(trial, distributions)]
+    """The lost trials that have to be tried again. One without a point, or whose point another trial has, is owed nothing: it
+    was lost while it asked."""
+    lost = [trial for trial in trials if _is_lost(trial) and not _is_withdrawn(trial)]
+    if not lost:
+        return []
+    taken = _taken_over(trials)
+    elsewhere = [_point(trial, distributions) for trial in trials if not _is_lost(trial)]
+    owed = []
+    for trial in lost:
+        point = _point(trial, distributions)
+        if trial.number not in taken and point and point not in elsewhere:
+            owed.append(trial)
+    return owed
 
 
 def _point(trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]) -> dict[str, Any]:
@@ -294,10 +307,18 @@ def _point(trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]) ->
     return {name: spot.to_external_repr(proposed[name]) for name, spot in distributions.items()}
 
 
-def _is_good(mine: FrozenTrial, trials: Sequence[FrozenTrial], budget: int) -> bool:
+def _is_good(
+    mine: FrozenTrial, trials: Sequence[FrozenTrial], budget: int, distributions: Mapping[str, BaseDistribution]
+) -> bool:
     """Whether a claim may run; whatever is decided, no later trial changes it to the worse."""
     before = [trial for trial in trials if trial.number < mine.number]
-    ahead = sum(is_counted(trial) or _is_running(trial) for trial in before)
+    if sum(is_counted(trial) or _is_running(trial) for trial in before) >= budget:
+        return False
     retry_of = _claim(mine).get("retry_of")
-    rivals = (_claim(trial).get("retry_of") for trial in before if not _is_withdrawn(trial))
-    return ahead < budget and (retry_of is None or retry_of not in rivals)
+    if retry_of is None:
+        return True
+    if any(_claim(trial).get("retry_of") == retry_of and not _is_withdrawn(trial) for trial in before):
+        return False
+    point = _point(mine, distributions)
+    others = (trial for trial in trials if trial.number != mine.number and not _is_lost(trial))
+    return all(_point(trial, distributions) != point for trial in others)

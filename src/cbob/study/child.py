@@ -22,8 +22,19 @@ from cbob.study.call import call, explained
 from cbob.study.report import FailureKind, Report
 from cbob.study.target import Function
 
-__all__ = ["Box", "Fresh", "SharedBox", "become_ordinary", "carry_out", "fresh_main", "read_report"]
+__all__ = [
+    "Fresh",
+    "SharedBox",
+    "become_ordinary",
+    "carry_out",
+    "fresh_main",
+    "head",
+    "interpreter",
+    "load_reason",
+    "read_report",
+]
 
+LARGEST = 2**20  # bytes of a file with a result
 SHARED = 2**18  # bytes of shared memory for a report
 OOM_SCORE = 500  # of 1000: where memory runs out, the kernel takes evaluations before the study
 
@@ -80,6 +91,18 @@ def read_report(data: bytes) -> Report | None:
     with suppress(ValueError, RecursionError):  # all errors of `from_dict` too
         return Report.from_dict(json.loads(data))
     return None
+
+
+def head(path: Path) -> bytes:
+    """The file, if it is there and of a sensible size."""
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(LARGEST)
+    return b""
+
+
+def interpreter(path: tuple[str, ...], code: str) -> list[str]:
+    """The command that runs this code with this path in an interpreter of its own."""
+    return [sys.executable, "-c", f"import sys; sys.path[:] = {list(path)!r}; {code}"]
 
 
 def become_ordinary(streams: tuple[int, int], private: Iterable[int]) -> None:

@@ -33,7 +33,7 @@ SPACE = Space({"shell": Int(1, 20), "head": Int(1, 20), "radius": Float(10.0, 50
 LIMITS = (Constraint("shell margin", 0.0, ">="), Constraint("head margin", 0.0, ">="), Constraint("volume", 1_296_000.0, ">="))
 OPTIMUM = 6059.714335  # of all 441 pairs of plates, each solved by hand
 BUDGET = 70
-SECONDS, MEMORY = 1.0, "400MiB"
+SECONDS, MEMORY = 1.5, "250MiB"
 
 
 def simulate(params: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,8 @@ from typing import Any
 
 from cbob.constraints import Constraint
 from cbob.study import tree
-from cbob.study.keeper import Order, Setup, interpreter
+from cbob.study.child import interpreter
+from cbob.study.keeper import Order, Setup
 from cbob.study.limits import Limits
 from cbob.study.log import KEPT, Tail
 from cbob.study.report import FailureKind, Report
@@ -27,6 +28,7 @@ from cbob.study.target import Target
 
 __all__ = ["Driver"]
 
+LOOK = 0.2  # seconds between looks whether the study was stopped while a function loads
 SLACK = 15.0  # seconds after which a keeper that should have answered is given up
 
 
@@ -62,7 +64,7 @@ class Driver:
             )
         self._control = Connection(ours.detach())
         setup = Setup(self._target, self._constraints, self._limits, self._workdir, fork, self._path, self._token, os.getpid())
-        with suppress(OSError):
+        with self._sending, suppress(OSError):
             self._control.send(setup)
         assert self._process.stdout is not None
         with self._process.stdout as output:
@@ -114,7 +116,7 @@ class Driver:
             selector.register(output, selectors.EVENT_READ)
             selector.register(control.fileno(), selectors.EVENT_READ)
             while (left := deadline - time.monotonic()) > 0:
-                ready = {key.fd for key, _ in selector.select(left)}
+                ready = {key.fd for key, _ in selector.select(min(left, LOOK))}
                 if output in ready:
                     data = os.read(output, 2**16)
                     log.add(data)
@@ -122,8 +124,10 @@ class Driver:
                         selector.unregister(output)
                 elif ready:
                     return self._answer(control, log)
-        assert self._process is not None
-        self._process.kill()  # it reads no orders now
+                elif self._stopped:
+                    self._kill()  # it reads no orders now
+                    return Report.failed(FailureKind.STOPPED, "the study ended it")
+        self._kill()
         reason = f"{self._target.name!r} took longer than {self._limits.loading:g} s to load"
         return Report(failure=Report.failed(FailureKind.LOAD, reason).failure, log=log.text)
 
@@ -134,6 +138,10 @@ class Driver:
             death = f"{self._target.name!r} cannot be loaded: the process that loaded it {self._death()}"
             answer = Report.failed(FailureKind.LOAD, death)
         return replace(answer, log=log.text + answer.log) if isinstance(answer, Report) else answer
+
+    def _kill(self) -> None:
+        assert self._process is not None
+        self._process.kill()
 
     def _death(self) -> str:
         assert self._process is not None

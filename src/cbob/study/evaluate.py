@@ -24,17 +24,19 @@ from cbob.study.target import Command, Function, as_target
 
 if TYPE_CHECKING:
     from cbob.study.driver import Driver
+    from cbob.study.portable import Portable
 
 __all__ = ["Evaluator", "evaluate"]
 
-STARTS = ("fork", "spawn")
+STARTS = ("fork", "spawn", "portable")
 
 
 class Evaluator:
     """Evaluates a function or a command, in as many threads at once as call `evaluate`.
 
     `start` says how a function gets its process: "fork" from one that has loaded it (the default on Linux), or "spawn", a
-    fresh interpreter, for functions whose module must not be forked, as after CUDA was initialised. With `isolate=False` a
+    fresh interpreter, for functions whose module must not be forked, as after CUDA was initialised; "portable" is a fresh
+    interpreter without a keeper, which is all that Windows can do. With `isolate=False` a
     function is called in this very process: quick, but a crash is yours, and there are no limits and no log.
     """
 
@@ -65,10 +67,11 @@ class Evaluator:
         if self._inside and (self.limits.seconds is not None or self.limits.bytes is not None):
             raise LimitsError("limits need a process of its own for each evaluation: leave out isolate=False")
         self._fork = start == "fork" or (start is None and sys.platform == "linux")
+        self._portable = start == "portable" or not hasattr(os, "fork")
         self._path = tuple(_import_path(self.workdir, isinstance(target, str)))
         self._lock = threading.Lock()
-        self._idle: list[Driver] = []
-        self._running: set[Driver] = set()
+        self._idle: list[Driver | Portable] = []
+        self._running: set[Driver | Portable] = set()
         self._closed = False
 
     def evaluate(self, params: Mapping[str, Any], *, log_file: str | Path | None = None) -> Report:
@@ -111,18 +114,20 @@ class Evaluator:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _keeper(self) -> Driver | Report:
+    def _keeper(self) -> Driver | Portable | Report:
         """A keeper that is ready, or the report of why there is none."""
-        from cbob.study.driver import Driver
-
         with self._lock:
             if self._closed:
                 return Report.failed(FailureKind.STOPPED, "the evaluator is closed")
             if self._idle:
-                keeper = self._idle.pop()
-                self._running.add(keeper)
-                return keeper
-        keeper = Driver(self.target, self.constraints, self.limits, self.workdir, self._path)
+                warm = self._idle.pop()
+                self._running.add(warm)
+                return warm
+        if self._portable:
+            from cbob.study.portable import Portable as Kind
+        else:
+            from cbob.study.driver import Driver as Kind  # type: ignore[assignment]
+        keeper: Driver | Portable = Kind(self.target, self.constraints, self.limits, self.workdir, self._path)
         with self._lock:
             self._running.add(keeper)
         try:
@@ -139,7 +144,7 @@ class Evaluator:
             return trouble
         return keeper
 
-    def _done(self, keeper: Driver, *, alive: bool) -> None:
+    def _done(self, keeper: Driver | Portable, *, alive: bool) -> None:
         with self._lock:
             self._running.discard(keeper)
             keep = alive and not self._closed

@@ -8,6 +8,7 @@ a terminal reaches it; and when the driver dies, in whatever way, it ends the ev
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import pickle
 import resource
@@ -30,18 +31,17 @@ from cbob.constraints import Constraint
 from cbob.errors import TargetError
 from cbob.study import tree
 from cbob.study.call import explained
-from cbob.study.child import Fresh, SharedBox, become_ordinary, carry_out, load_reason, read_report
+from cbob.study.child import Fresh, SharedBox, become_ordinary, carry_out, head, interpreter, load_reason, read_report
 from cbob.study.limits import Limits
 from cbob.study.log import SEARCHED, Log, Tail
 from cbob.study.report import Failure, FailureKind, Report
-from cbob.study.result import last_object, read_result
+from cbob.study.result import reported
 from cbob.study.target import Command, Function, Target
 from cbob.study.watch import Orphaned, Watch
 
-__all__ = ["Order", "Setup", "interpreter", "main"]
+__all__ = ["Order", "Setup", "main"]
 
 BUSY = "busy"  # answer of a keeper that must not fork, because loading started threads or processes
-LARGEST = 2**20  # bytes of a file with a result
 PIPE = 2**20  # bytes that a pipe holds, where the system allows it
 
 
@@ -65,11 +65,6 @@ class Order:
 
     params: Mapping[str, Any]
     log_file: Path | None
-
-
-def interpreter(path: tuple[str, ...], code: str) -> list[str]:
-    """The command that runs this code with this path in an interpreter of its own."""
-    return [sys.executable, "-c", f"import sys; sys.path[:] = {list(path)!r}; {code}"]
 
 
 def main(descriptor: int) -> None:
@@ -111,6 +106,7 @@ class Keeper:
                 return explained(FailureKind.LOAD, load_reason(target, error), error)
             if threading.active_count() > 1 or tree.descendants(self.setup.token):
                 return BUSY
+            gc.freeze()  # what is loaded now stays shared: collecting garbage in a fork does not copy it
         self.wake, self._woken = os.pipe()
         for end in (self.wake, self._woken):
             os.set_blocking(end, False)
@@ -219,16 +215,11 @@ class Keeper:
         target = self.setup.target
         told = self.box.take()
         if told is None and isinstance(target, Function):
-            told = read_report(_head(output)) if self.function is None else None
+            told = read_report(head(output)) if self.function is None else None
             if told is None and failure is None:
                 failure = Failure(FailureKind.EXIT, "its process ended with exit code 0 before there was a result")
         elif told is None:
-            text = _head(output).decode("utf-8", "replace") or stdout.text
-            found = last_object(text)
-            if found is not None:
-                told = read_result(found, self.setup.constraints)
-            elif failure is None:
-                failure = Failure(FailureKind.MISSING, "it reported no JSON object, neither on a line of stdout nor in a file")
+            told = reported(head(output), stdout, self.setup.constraints)
         if failure is None:
             assert told is not None
             return told
@@ -287,10 +278,3 @@ def _print_nowhere() -> None:
     for place in range(3):
         os.dup2(nothing, place)
     os.close(nothing)
-
-
-def _head(path: Path) -> bytes:
-    """The file, if it is there and of a sensible size."""
-    with suppress(OSError), path.open("rb") as file:
-        return file.read(LARGEST)
-    return b""

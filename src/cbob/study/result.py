@@ -16,9 +16,10 @@ from typing import Any
 
 from cbob.constraints import Constraint
 from cbob.errors import Infeasible, TrialError, listed, plain, real, shown
+from cbob.study.log import Tail
 from cbob.study.report import Failure, FailureKind, Report
 
-__all__ = ["last_object", "read_infeasible", "read_result"]
+__all__ = ["last_object", "read_infeasible", "read_result", "reported"]
 
 RESERVED = ("value", "violated", "satisfied", "failed")
 SHOWN = 5  # unknown names that a reason lists
@@ -35,6 +36,14 @@ def read_result(returned: object, constraints: Sequence[Constraint]) -> Report:
 def read_infeasible(raised: Infeasible, constraints: Sequence[Constraint]) -> Report:
     """The report of an evaluation that raised `Infeasible`."""
     return read_result(dict(raised.readings) | {"violated": raised.names}, constraints)
+
+
+def reported(file: bytes, stdout: Tail, constraints: Sequence[Constraint]) -> Report:
+    """The report of a command, from the file it wrote or else from what it printed."""
+    found = last_object(file.decode("utf-8", "replace") or stdout.text)
+    if found is None:
+        return Report.failed(FailureKind.MISSING, "it reported no JSON object, neither on a line of stdout nor in a file")
+    return read_result(found, constraints)
 
 
 def last_object(text: str) -> dict[str, Any] | None:
