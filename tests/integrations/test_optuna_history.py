@@ -1,6 +1,7 @@
 """What the trials of a study say, and how it is told."""
 
 import math
+from datetime import timedelta
 from typing import Any
 
 import optuna
@@ -98,6 +99,15 @@ def test_trials_come_in_order_of_completion_and_the_lost_not_at_all() -> None:
     assert [one.number for one in history.out] == [4] and history.silent == 1
     assert history.count == 4
     assert study.trials[1].user_attrs["cbob:failure"]["kind"] == "lost"
+
+
+def test_a_worker_that_takes_long_to_choose_has_died() -> None:
+    study = optuna.create_study()
+    study.ask()
+    began = study.trials[0].datetime_start
+    assert began is not None
+    soon, late = (History.of(study.trials, 1, started=began + timedelta(minutes=wait)) for wait in (1, 6))
+    assert soon.silent == 1 and late.silent == 0
 
 
 def test_a_trial_that_optuna_ran_again_was_lost() -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -33,6 +33,7 @@ __all__ = ["PROPOSED", "History", "Limit", "Seen", "margins_to_store"]
 PROPOSED = "cbob:proposed"  # the stored values of all parameters proposed for a trial, from before it asks for the first
 RETRIED = "retry_history"  # where Optuna's RetryHeartbeatStaleTrialCallback lists the trials whose workers died
 FOREVER = datetime.max
+PATIENCE = timedelta(minutes=5)  # no ask takes as long
 
 
 @dataclass(frozen=True)
@@ -156,9 +157,17 @@ class History:
     told: tuple[Seen, ...]  # those that are done, in order of completion, so that what comes is appended
     out: tuple[Seen, ...]  # those that run, in order of number; the trial that asks is not among them
     asking: int
+    started: datetime | None = None  # when the trial that asks did
 
     @classmethod
-    def of(cls, trials: Iterable[FrozenTrial], asking: int, kept: dict[int, Seen] | None = None) -> History:
+    def of(
+        cls,
+        trials: Iterable[FrozenTrial],
+        asking: int,
+        *,
+        started: datetime | None = None,
+        kept: dict[int, Seen] | None = None,
+    ) -> History:
         """`kept` saves reading finished trials again; they never change."""
         counted = list(trials)
         lost = {number for trial in counted for number in _numbers(trial.system_attrs.get(RETRIED))}
@@ -167,7 +176,7 @@ class History:
         told = [one for one in seen if one.state.is_finished()]
         told.sort(key=lambda one: (one.frozen.datetime_complete or FOREVER, one.number))
         out = [one for one in seen if one.state == TrialState.RUNNING]
-        return cls(tuple(told), tuple(sorted(out, key=lambda one: one.number)), asking)
+        return cls(tuple(told), tuple(sorted(out, key=lambda one: one.number)), asking, started)
 
     @property
     def count(self) -> int:
@@ -176,8 +185,13 @@ class History:
 
     @cached_property
     def silent(self) -> int:
-        """How many trials that came first have no parameters yet: other workers are choosing them at this moment."""
-        return sum(one.number < self.asking and not one.stored for one in self.out)
+        """How many trials that came first have no parameters yet: other workers are choosing them at this moment. A worker that
+        takes long over it has died."""
+        return sum(one.number < self.asking and not one.stored and not self._long_ago(one) for one in self.out)
+
+    def _long_ago(self, one: Seen) -> bool:
+        began = one.frozen.datetime_start
+        return self.started is not None and began is not None and self.started - began > PATIENCE
 
     def since(self, earlier: History) -> list[Seen]:
         """The trials that had no parameters yet, earlier."""

@@ -120,7 +120,7 @@ class CBOBSampler(BaseSampler):
     # ---- how it works ----
 
     def _history(self, study: Study, trial: FrozenTrial) -> History:
-        return History.of(study.get_trials(deepcopy=False), trial.number, self._seen)
+        return History.of(study.get_trials(deepcopy=False), trial.number, started=trial.datetime_start, kept=self._seen)
 
     def _propose(self, history: History, search_space: Mapping[str, BaseDistribution], direction: str) -> dict[str, Any]:
         chosen = frozenset(name for name, spot in search_space.items() if not spot.single())
