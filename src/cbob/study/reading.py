@@ -11,7 +11,7 @@ from cbob.errors import StorageError, StudyError, listed
 from cbob.study.liveness import born, host
 from cbob.study.names import BUDGET, DEFINITION, DRIVER
 from cbob.study.records import Record
-from cbob.study.storage import Patience, open_storage, shown_url
+from cbob.study.storage import Patience, close_storage, open_storage, shown_url
 from cbob.study.tally import Standing, Tally
 
 if TYPE_CHECKING:
@@ -58,7 +58,10 @@ class Stored:
 def read_study(storage: str, name: str | None) -> Stored:
     """The study of this name, or the only one that there is."""
     opened = open_storage(storage, writing=False)
-    return Patience(storage, seconds=0.0)(lambda: _read(opened, storage, name), "read the study")
+    try:
+        return Patience(storage, seconds=0.0)(lambda: _read(opened, storage, name), "read the study")
+    finally:
+        close_storage(opened)
 
 
 def find_study_file(folder: Path) -> Path:

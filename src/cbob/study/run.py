@@ -16,7 +16,7 @@ from cbob.study.minimize import Result
 from cbob.study.names import BUDGET, DEFINITION
 from cbob.study.plan import Plan
 from cbob.study.runner import Evaluates, Runner, View
-from cbob.study.storage import PATIENCE, Patience, open_storage
+from cbob.study.storage import PATIENCE, Patience, close_storage, open_storage
 from cbob.study.tally import Tally
 
 if TYPE_CHECKING:
@@ -38,6 +38,14 @@ def run_study(
     url = storage if isinstance(storage, str) else type(storage).__name__
     opened = open_storage(storage) if isinstance(storage, str) else storage or optuna.storages.InMemoryStorage()
     patient = Patience(url, seconds=patience, say=view.said, stop=threading.Event())
+    try:
+        return _run(plan, opened, patient, view, ray, grace)
+    finally:
+        if isinstance(storage, str):
+            close_storage(opened)
+
+
+def _run(plan: Plan, opened: BaseStorage, patient: Patience, view: View, ray: str | None, grace: float) -> Result:
     study = patient(lambda: enter_study(plan, opened), "open the study")
     tally = Tally(plan.constraints, plan.direction)
     card = Card(plan.workers)

@@ -20,7 +20,7 @@ from cbob.errors import StorageError, StudyError, shown
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage, RDBStorage
 
-__all__ = ["Patience", "open_storage", "shown_url", "trouble_of"]
+__all__ = ["Patience", "close_storage", "open_storage", "shown_url", "trouble_of"]
 
 T = TypeVar("T")
 
@@ -103,6 +103,13 @@ def open_storage(url: str, *, writing: bool = True) -> BaseStorage:
             raise StorageError(f"{shown_url(url)} cannot be opened: {error}") from error
         time.sleep(random.uniform(0.1, 0.5) * (attempt + 1))
     raise AssertionError("the last try returns or raises")
+
+
+def close_storage(storage: BaseStorage) -> None:
+    """Close the connections of a storage that wait to be used again; it opens new ones where it has to."""
+    engine = getattr(getattr(storage, "_backend", storage), "engine", None)
+    if engine is not None:
+        engine.dispose()
 
 
 class Patience:
