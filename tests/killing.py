@@ -160,6 +160,8 @@ class Driver:
     def wait(self, timeout: float = 120.0) -> int:
         code = self.process.wait(timeout)
         self._reader.join(10)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
         self.errors.close()
         return code
 

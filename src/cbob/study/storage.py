@@ -204,6 +204,8 @@ def _sqlite(url: str, writing: bool) -> RDBStorage:
     event.listen(storage.engine, "connect", connected)
     event.listen(storage.engine, "begin", begun)
     storage.engine.dispose()  # the connections that made the tables
+    with storage.engine.begin():  # whoever cannot write learns it now
+        pass
     return storage
 
 
