@@ -100,7 +100,7 @@ def _run_file(file: StudyFile, options: argparse.Namespace) -> int:
     with view:
         result = run_study(file.plan, file.storage, view=view, ray=options.ray, patience=options.patience)
     if isinstance(view, JSONLines):
-        view.event("end", {"name": file.plan.name, **result.standing.to_dict()})
+        view.event("end", {"name": file.plan.name, "seconds": vars(result.times), **result.standing.to_dict()})
     elif not options.quiet:
         _print_result(result)
     return NOTHING_FEASIBLE if result.best is None else FOUND

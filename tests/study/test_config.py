@@ -105,7 +105,7 @@ def test_what_is_wrong_is_named_with_the_file(tmp_path: Path, text: str, words: 
 
 
 def test_a_file_that_cannot_be_read_is_an_error_of_its_own(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="nothing.toml: cannot be read: No such file"):
+    with pytest.raises(StudyError, match=r"nothing\.toml: cannot be read: No such file"):
         read_study_file(tmp_path / "nothing.toml")
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(StudyError, match=r"binary\.toml: is not text in UTF-8"):

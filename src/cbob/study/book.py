@@ -11,6 +11,7 @@ withdrawn. A trial that died is *lost*; the claim of its retry names it, and the
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -62,6 +63,7 @@ class Book:
         self.distributions = {name: distribution_of(parameter) for name, parameter in space.items()}
         self.driver = driver
         self.retries = retries
+        self.proposing = 0.0  # seconds that the sampler took
         self._used: set[str] = set()  # tokens under which something may have been created
 
     def trials(self) -> list[FrozenTrial]:
@@ -177,7 +179,9 @@ class Book:
         """Its parameters: those it has, or the sampler's proposal."""
         if mine.params.keys() == self.distributions.keys():
             return dict(mine.params)
+        start = time.monotonic()
         proposed = self.study.sampler.sample_relative(self.study, mine, self.distributions)
+        self.proposing += time.monotonic() - start
         for name, distribution in self.distributions.items():
             if name not in mine.params:
                 self.storage.set_trial_param(mine._trial_id, name, distribution.to_internal_repr(proposed[name]), distribution)

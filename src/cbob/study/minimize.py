@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from optuna.storages import BaseStorage
 
     from cbob.study.records import Record
-    from cbob.study.runner import View
+    from cbob.study.runner import Times, View
     from cbob.study.tally import Standing
 
 __all__ = ["Result", "minimize", "need_study_extra"]
@@ -35,6 +35,7 @@ class Result:
     trials: list[Record]
     standing: Standing  # how many finished, were feasible, broke each limit, failed in each way
     study: optuna.Study  # for Optuna's own tools
+    times: Times  # where the time of this run went
 
     @property
     def params(self) -> dict[str, Any] | None:

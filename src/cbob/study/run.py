@@ -67,7 +67,7 @@ def _run(plan: Plan, opened: BaseStorage, patient: Patience, view: View, ray: st
         evaluator.close()
     records = tally.records(patient(book.trials, "read the trials"))
     standing = tally.standing(records)
-    return Result(standing.best, records, standing, study)
+    return Result(standing.best, records, standing, study, runner.times)
 
 
 def enter_study(plan: Plan, storage: BaseStorage) -> optuna.Study:

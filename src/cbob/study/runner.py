@@ -20,10 +20,10 @@ from cbob.study.book import Book, Claim, Nothing
 from cbob.study.liveness import PULSE, Card, Watch
 from cbob.study.records import Record
 from cbob.study.report import FailureKind, Report
-from cbob.study.storage import Patience
+from cbob.study.storage import Patience, settle
 from cbob.study.tally import Standing, Tally
 
-__all__ = ["Evaluates", "Progress", "Runner", "View"]
+__all__ = ["Evaluates", "Progress", "Runner", "Times", "View"]
 
 IDLE = (0.2, 1.0)  # seconds between looks for a trial to claim, while the rest of the budget runs elsewhere
 TICK = 0.25  # seconds between two looks of the view
@@ -64,7 +64,8 @@ class View(Protocol):
 class Times:
     """Where the time of the slots goes, in seconds."""
 
-    asking: float = 0.0
+    asking: float = 0.0  # claiming a trial, which includes:
+    proposing: float = 0.0  # the sampler
     evaluating: float = 0.0
     storing: float = 0.0
     waiting: float = 0.0
@@ -129,6 +130,7 @@ class Runner:
                 asked = time.monotonic()
                 claim = self.patience(lambda: self.book.claim(self.budget, token), "claim a trial")  # noqa: B023
                 self.times.asking += time.monotonic() - asked
+                self.times.proposing = self.book.proposing
             if claim is Nothing.DONE:
                 return
             if not isinstance(claim, Claim):
@@ -181,6 +183,7 @@ class Runner:
             kept = self.patience(lambda: self.book.adopt(claim, report, self.budget, token), what)
             how = "its result is stored as that of its retry" if kept else "its retry is under way elsewhere"
             self.view.said(f"trial {claim.number} was taken for lost while it ran: {how}")
+        settle(self.patience.address)
         with self._changed:
             self._ended.append(claim.number)
 
