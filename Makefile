@@ -1,5 +1,5 @@
 # Every target sets up what it needs: a clean clone, python3, pip and make are enough.
-#   make demo      minimise the pressure vessel and draw the trajectory       make test   format, lint, types, fast tests
+#   make demo      a study that crashes, hangs and runs out of memory, and succeeds       make test   format, lint, types, fast tests
 #   make test-all  the slow tests as well     make bench  speed against peers     make quality  the long campaign
 
 PYTHON ?= python3
@@ -11,7 +11,7 @@ export OMP_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 export MKL_NUM_THREADS = 1
 
-.PHONY: help setup demo test test-all lint bench bench-setup quality clean
+.PHONY: help setup demo test test-all lint bench bench-setup quality clean soak overhead test-ray
 
 help:
 	@sed -n '2,3s/^# *//p' Makefile
@@ -31,7 +31,7 @@ bench-setup: .venv-bench/.ready
 	@touch $@
 
 demo: setup
-	$(BIN)/python examples/pressure_vessel.py
+	$(BIN)/cbob demo
 
 lint: setup
 	$(BIN)/ruff format --check
@@ -47,9 +47,24 @@ test-all: lint
 bench: bench-setup
 	$(BENCH)/python benchmarks/ask_speed.py
 
+soak: setup
+	$(BIN)/python benchmarks/study_soak.py
+
+overhead: setup
+	$(BIN)/python benchmarks/study_overhead.py
+
+# Ray is heavy, so that it has an environment of its own.
+.venv-ray/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-ray
+	PIP_CONSTRAINT=constraints.txt .venv-ray/bin/python -m pip install -q -e '.[dev,ray]'
+	@touch $@
+
+test-ray: .venv-ray/.ready
+	.venv-ray/bin/python -m pytest tests/ray
+
 quality: setup
 	$(BIN)/python benchmarks/quality.py
 
 clean:
-	rm -rf .venv .venv-bench .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf .venv .venv-bench .venv-ray .mypy_cache .pytest_cache .ruff_cache build dist
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

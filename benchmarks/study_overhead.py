@@ -36,7 +36,7 @@ def nothing(params: dict[str, Any]) -> dict[str, float]:
 
 
 def overhead(isolate: bool, folder: str) -> dict[str, float]:
-    """Milliseconds for each trial, the sampler's taken off; and of the processor alone, which others on the machine do not change."""
+    """Milliseconds for each trial, the sampler's taken off; and of the processor alone, which no neighbour changes."""
     storage = f"sqlite:///{folder}/{uuid.uuid4()}.db"
     options: dict[str, Any] = {
         "constraints": LIMITS,

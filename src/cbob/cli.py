@@ -94,11 +94,14 @@ def _run_file(file: StudyFile, options: argparse.Namespace) -> int:
     from cbob.study.views import JSONLines, Quiet, terminal_view
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _terminate)
     view = JSONLines() if options.json else Quiet() if options.quiet else terminal_view(file.plan.name)
-    with view:
-        result = run_study(file.plan, file.storage, view=view, ray=options.ray, patience=options.patience)
+    before = {number: signal.signal(number, _terminate) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        with view:
+            result = run_study(file.plan, file.storage, view=view, ray=options.ray, patience=options.patience)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
     if isinstance(view, JSONLines):
         view.event("end", {"name": file.plan.name, "seconds": vars(result.times), **result.standing.to_dict()})
     elif not options.quiet:

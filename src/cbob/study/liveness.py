@@ -13,6 +13,7 @@ import platform
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,13 +31,11 @@ BLIND = 3 * PULSE  # seconds between two looks after which nothing can be said o
 
 def host() -> str:
     """What the process numbers of this machine mean something in: its name, its boot, and its namespace of processes."""
-    parts = [platform.node()]
-    for read in (lambda: Path("/proc/sys/kernel/random/boot_id").read_text().strip(), lambda: os.readlink("/proc/self/ns/pid")):
-        try:
-            parts.append(read())
-        except OSError:  # not Linux
-            parts.append("")
-    return "|".join(parts)
+    boot = namespace = ""
+    with suppress(OSError):  # not Linux
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        namespace = os.readlink("/proc/self/ns/pid")
+    return f"{platform.node()}|{boot}|{namespace}"
 
 
 def born(pid: int) -> str | None:

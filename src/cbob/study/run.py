@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import optuna
+from optuna.study import StudyDirection
 
 from cbob.errors import StudyError
 from cbob.integrations.optuna import CBOBSampler
@@ -75,7 +76,7 @@ def enter_study(plan: Plan, storage: BaseStorage) -> optuna.Study:
     study = optuna.create_study(
         storage=storage,
         study_name=plan.name,
-        direction=plan.direction,
+        direction=StudyDirection.MAXIMIZE if plan.direction == "maximize" else StudyDirection.MINIMIZE,
         sampler=_sampler(plan),
         load_if_exists=True,
     )

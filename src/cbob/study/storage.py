@@ -1,8 +1,8 @@
 """Opens the storage of a study, and keeps at it while the storage is away.
 
-SQLite: a write-ahead log, which survives a kill at any moment; finished trials are forced onto the disk (`settle`), so that they
-survive a power cut too. Every transaction takes the write lock at once, so that two processes never decide on what they read
-before the other wrote. Other databases lock rows, as Optuna asks them to.
+SQLite: a write-ahead log, which survives a kill at any moment; finished trials are forced onto the disk (`settle`), so that
+they survive a power cut too. Every transaction takes the write lock at once, so that two processes never decide on what they
+read before the other wrote. Other databases lock rows, as Optuna asks them to.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ def close_storage(storage: BaseStorage) -> None:
 
 
 def settle(url: str) -> None:
-    """Have what was committed to a SQLite file reach the disk; other databases see to that themselves. One wait for a whole trial
-    rather than one for each of its dozen commits."""
+    """Have what was committed to a SQLite file reach the disk; other databases see to that themselves. One wait for a whole
+    trial rather than one for each of its dozen commits."""
     if url.startswith("sqlite:///"):
         with suppress(FileNotFoundError):  # no write-ahead log, no need
             log = os.open(url.removeprefix("sqlite:///") + "-wal", os.O_RDWR)
