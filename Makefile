@@ -60,7 +60,7 @@ overhead: setup
 	@touch $@
 
 test-ray: .venv-ray/.ready
-	.venv-ray/bin/python -m pytest tests/ray
+	.venv-ray/bin/python -m pytest tests-ray
 
 quality: setup
 	$(BIN)/python benchmarks/quality.py

@@ -26,6 +26,7 @@ from cbob.study.records import failure_of, is_counted
 if TYPE_CHECKING:
     import optuna
     from optuna.distributions import BaseDistribution
+    from optuna.storages import BaseStorage
     from optuna.trial import FrozenTrial
 
     from cbob.study.report import Report
@@ -96,13 +97,15 @@ class Book:
 
     def finish(self, claim: Claim, report: Report) -> bool:
         """Store what came of a trial; False if it was taken for lost in the meantime."""
-        stored = self.storage.get_trial(claim.id)
-        if not stored.state.is_finished():
+        complete = report.value is not None and report.failure is None
+        try:
             self._write(claim.id, report)
-            complete = report.value is not None and report.failure is None
+        except _already_finished():
+            pass
+        else:
             if self._close(claim.id, [report.value] if complete and report.value is not None else None):
                 return True
-            stored = self.storage.get_trial(claim.id)
+        stored = self.storage.get_trial(claim.id)
         return failure_of(stored)[0] != LOST  # else it is what we stored, by a commit whose answer did not come through
 
     def interrupt(self, claim: Claim) -> None:
@@ -185,8 +188,10 @@ class Book:
         for name, distribution in self.distributions.items():
             if name not in mine.params:
                 self.storage.set_trial_param(mine._trial_id, name, distribution.to_internal_repr(proposed[name]), distribution)
-        stored = self.storage.get_trial(mine._trial_id).params
-        return {name: stored[name] for name in self.distributions}
+        fresh = {
+            name: spot.to_external_repr(spot.to_internal_repr(proposed[name])) for name, spot in self.distributions.items()
+        }
+        return fresh | {name: mine.params[name] for name in self.distributions if name in mine.params}
 
     def _comes_again(self, mine: FrozenTrial, params: Mapping[str, Any], before: Sequence[FrozenTrial]) -> bool:
         """Whether a new point is one that another trial was given while the sampler chose it: by another driver that asked at
@@ -204,9 +209,7 @@ class Book:
 
     def _write(self, trial_id: int, report: Report) -> None:
         """Everything but the state."""
-        import optuna
-
-        trial = optuna.Trial(self.study, trial_id)
+        trial = _Attributes(self.storage, trial_id)
         failure = report.failure
         reported(
             trial,
@@ -243,6 +246,21 @@ class Book:
             return bool(self.storage.set_trial_state_values(trial_id, state, values))
         except _already_finished():
             return False
+
+
+@dataclass(frozen=True)
+class _Attributes:
+    """The user attributes of a trial of ours, which has none but those we give it."""
+
+    storage: BaseStorage
+    trial_id: int
+
+    @property
+    def user_attrs(self) -> dict[str, Any]:
+        return {}
+
+    def set_user_attr(self, key: str, value: Any) -> None:
+        self.storage.set_trial_user_attr(self.trial_id, key, value)
 
 
 def distribution_of(parameter: Parameter) -> BaseDistribution:
