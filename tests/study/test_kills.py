@@ -9,7 +9,7 @@ import pytest
 from killing import Study, soak
 
 
-@pytest.mark.parametrize("drivers", [1, 2])
+@pytest.mark.parametrize("drivers", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_nothing_is_lost_or_run_twice_when_drivers_and_workers_are_killed(
     storage_url: str, tmp_path: Path, drivers: int
 ) -> None:

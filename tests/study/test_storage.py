@@ -236,6 +236,7 @@ def test_a_database_that_is_away_for_half_a_minute(tmp_path: Path) -> None:
     away(tmp_path, 30.0)
 
 
+@pytest.mark.slow
 def test_a_database_that_stays_away_ends_the_run_with_a_clear_word(tmp_path: Path) -> None:
     with Server() as own:
         study = Study(tmp_path, own.url, name="gone", budget=30, workers=1, seconds=0.1)
