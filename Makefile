@@ -1,5 +1,5 @@
 # Every target sets up what it needs: a clean clone, python3, pip and make are enough.
-#   make demo      minimise the pressure vessel and draw the trajectory       make test   format, lint, types, fast tests
+#   make demo      a study that crashes, hangs and runs out of memory, and succeeds       make test   format, lint, types, fast tests
 #   make test-all  the slow tests as well     make bench  speed against peers     make quality  the long campaign
 
 PYTHON ?= python3
@@ -11,7 +11,7 @@ export OMP_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 export MKL_NUM_THREADS = 1
 
-.PHONY: help setup demo test test-all lint bench bench-setup quality clean
+.PHONY: help setup demo test test-all lint bench bench-setup quality clean soak overhead test-ray
 
 help:
 	@sed -n '2,3s/^# *//p' Makefile
@@ -22,7 +22,7 @@ bench-setup: .venv-bench/.ready
 # The constraints hold for the build tools too: pip reads them from one variable or the other, by its version.
 .venv/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/python -m pip install -q -e '.[dev,plot]'
+	PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/python -m pip install -q -e '.[dev]'
 	@touch $@
 
 .venv-bench/.ready: pyproject.toml benchmarks/requirements.txt
@@ -30,8 +30,14 @@ bench-setup: .venv-bench/.ready
 	$(BENCH)/python -m pip install -q -r benchmarks/requirements.txt -e .
 	@touch $@
 
-demo: setup
-	$(BIN)/python examples/pressure_vessel.py
+# The demo needs a fraction of what the tests do, so that it does not wait for the rest.
+.venv/.demo: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/python -m pip install -q -e '.[plot,study]'
+	@touch $@
+
+demo: .venv/.demo
+	$(BIN)/cbob demo
 
 lint: setup
 	$(BIN)/ruff format --check
@@ -47,9 +53,24 @@ test-all: lint
 bench: bench-setup
 	$(BENCH)/python benchmarks/ask_speed.py
 
+soak: setup
+	$(BIN)/python benchmarks/study_soak.py
+
+overhead: setup
+	$(BIN)/python benchmarks/study_overhead.py
+
+# Ray is heavy, so that it has an environment of its own.
+.venv-ray/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-ray
+	PIP_CONSTRAINT=constraints.txt .venv-ray/bin/python -m pip install -q -e '.[dev,ray]'
+	@touch $@
+
+test-ray: .venv-ray/.ready
+	.venv-ray/bin/python -m pytest tests-ray
+
 quality: setup
 	$(BIN)/python benchmarks/quality.py
 
 clean:
-	rm -rf .venv .venv-bench .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf .venv .venv-bench .venv-ray .mypy_cache .pytest_cache .ruff_cache build dist
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -28,6 +28,10 @@ ENGINE = {
     "TrialError": "cbob.errors",
     "StrategyError": "cbob.errors",
     "StateError": "cbob.errors",
+    "LimitsError": "cbob.errors",
+    "TargetError": "cbob.errors",
+    "Infeasible": "cbob.errors",
+    "Limits": "cbob.study.limits",
 }
 
 

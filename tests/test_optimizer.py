@@ -634,3 +634,18 @@ def test_a_small_feasible_disc_is_found_as_often_as_by_the_design_alone(strategy
     assert sum(number <= 100 for number in found) >= sum(number <= 100 for number in plain)
     if hide == "S1":
         assert np.median(found) <= np.median(plain), "readings should help"
+
+
+def test_learning_now_is_what_the_next_ask_would_have_learned() -> None:
+    """The second of two equal optimizers looks at the same data before it is asked."""
+    first, second = (
+        Optimizer({"x": Float(0, 1), "y": Float(0, 1)}, constraints=["g <= 0"], initial=2, seed=4) for _ in range(2)
+    )
+    for opt in (first, second):
+        for x in (0.1, 0.5, 0.9):
+            opt.add({"x": x, "y": 1 - x * x}, x, constraints={"g": 0.4 - x})
+    assert second.state()["memories"] == {}
+    second.learn()
+    assert set(second.state()["memories"]) == {"objective", "constraint g"}
+    assert first.ask() == second.ask()
+    assert first.state() == second.state()

@@ -11,9 +11,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cbob import acquisition, bench, models, strategies
     from cbob.constraints import Constraint
-    from cbob.errors import CbobError, ConstraintError, SpaceError, StateError, StrategyError, TrialError
+    from cbob.errors import (
+        CbobError,
+        ConstraintError,
+        Infeasible,
+        LimitsError,
+        SpaceError,
+        StateError,
+        StorageError,
+        StrategyError,
+        StudyError,
+        TargetError,
+        TrialError,
+    )
     from cbob.optimizer import Optimizer, Prediction
     from cbob.space import Categorical, Float, Int, Space
+    from cbob.study.limits import Limits
+    from cbob.study.minimize import Result, minimize
     from cbob.trials import Kind, Reading, Status, Trial
 
 __version__ = "0.1.0"
@@ -36,6 +50,14 @@ _HOMES = {
     "TrialError": "errors",
     "StrategyError": "errors",
     "StateError": "errors",
+    "LimitsError": "errors",
+    "TargetError": "errors",
+    "StudyError": "errors",
+    "StorageError": "errors",
+    "Infeasible": "errors",
+    "Limits": "study.limits",
+    "Result": "study.minimize",
+    "minimize": "study.minimize",
 }
 _ROOMS = ("acquisition", "bench", "models", "strategies")
 
@@ -45,20 +67,28 @@ __all__ = [
     "Constraint",
     "ConstraintError",
     "Float",
+    "Infeasible",
     "Int",
     "Kind",
+    "Limits",
+    "LimitsError",
     "Optimizer",
     "Prediction",
     "Reading",
+    "Result",
     "Space",
     "SpaceError",
     "StateError",
     "Status",
+    "StorageError",
     "StrategyError",
+    "StudyError",
+    "TargetError",
     "Trial",
     "TrialError",
     "acquisition",
     "bench",
+    "minimize",
     "models",
     "strategies",
 ]

@@ -5,9 +5,14 @@
     |-- ConstraintError   a constraint that cannot be read, or its name
     |-- TrialError        a result that was told wrongly: unknown name, contradiction, twice, nothing at all
     |-- StrategyError     an unknown strategy, or an option that does not exist
-    `-- StateError        a stored state that this version cannot read
+    |-- StateError        a stored state that this version cannot read
+    |-- LimitsError       a limit of time or memory that cannot be read
+    |-- TargetError       what to evaluate is neither a function, its name nor a command
+    |-- StudyError        a study, its file or its options, that cannot be run as it is written
+    `-- StorageError      a storage that cannot be opened, or stayed away for too long
 
-All but the root are a ValueError too, so that code which knows nothing of cbob can catch them.
+All but the root and StorageError are a ValueError too, so that code which knows nothing of cbob can catch them.
+`Infeasible` stands apart: it is no error of cbob's, but what a user's function raises.
 """
 
 from __future__ import annotations
@@ -15,10 +20,23 @@ from __future__ import annotations
 import math
 import numbers
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from typing import Any
 
-__all__ = ["CbobError", "ConstraintError", "SpaceError", "StateError", "StrategyError", "TrialError"]
+__all__ = [
+    "CbobError",
+    "ConstraintError",
+    "Infeasible",
+    "LimitsError",
+    "SpaceError",
+    "StateError",
+    "StorageError",
+    "StrategyError",
+    "StudyError",
+    "TargetError",
+    "TrialError",
+]
 
 
 class CbobError(Exception):
@@ -43,6 +61,48 @@ class StrategyError(CbobError, ValueError):
 
 class StateError(CbobError, ValueError):
     """A stored state cannot be read."""
+
+
+class StudyError(CbobError, ValueError):
+    """A study cannot be run as it is written."""
+
+
+class StorageError(CbobError):
+    """A storage cannot be opened, or stayed away for longer than results can be held."""
+
+
+class LimitsError(CbobError, ValueError):
+    """A limit of time or memory cannot be read."""
+
+
+class TargetError(CbobError, ValueError):
+    """There is nothing here that could be evaluated."""
+
+
+class Infeasible(Exception):  # noqa: N818  what it says of the point is no error
+    """Raised by a function under evaluation: these constraints broke, these readings were taken all the same."""
+
+    def __init__(self, *names: str, readings: Mapping[str, float] | None = None) -> None:
+        super().__init__(*names)
+        self.readings = dict(readings or {})
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The constraints that broke."""
+        return self.args
+
+    def __str__(self) -> str:
+        return f"{listed(self.names)} broken" if self.names else "a constraint broke"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _infeasible, (type(self), self.args, self.readings)
+
+
+def _infeasible(kind: type[Infeasible], names: tuple[str, ...], readings: Mapping[str, float]) -> Infeasible:
+    """An Infeasible as it was before it was pickled."""
+    raised = kind.__new__(kind)
+    Infeasible.__init__(raised, *names, readings=readings)
+    return raised
 
 
 def shown(value: object) -> str:

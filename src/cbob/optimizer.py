@@ -168,6 +168,11 @@ class Optimizer:
         self._record(told)
         return told
 
+    def learn(self) -> None:
+        """Fit the surrogates to what was told now rather than at the next `ask`; later fits set out from here."""
+        with one_thread():
+            self._remember(self._learn(self._dataset()))
+
     @property
     def trials(self) -> list[Trial]:
         """Every trial in order of id, those still out included."""

@@ -1,0 +1,1 @@
+"""Studies: real evaluations, isolated, stored, parallel and resumed. Needs the extra `study`."""
