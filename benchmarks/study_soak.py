@@ -1,4 +1,4 @@
-"""Studies under fire, on real databases; the results go to benchmarks/results/study_soak.json.
+"""Studies under fire, on real databases; the results are added to benchmarks/results/study_soak.json.
 
     python benchmarks/study_soak.py [kills] [drivers] [trials]      default: 200 kills, 64 drivers with 5000 trials
 
@@ -84,9 +84,12 @@ def main() -> None:
         if drivers:
             result["many drivers"] = crowd(server.url, folder / "crowd", drivers, trials)
             print(json.dumps(result["many drivers"]), flush=True)
-    before = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    RESULTS.write_text(json.dumps(before | result, indent=2) + "\n")
-    if any(part.get("problems") for part in result.values()):
+    record = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    record["machine"] = result.pop("machine")
+    for part, outcome in result.items():
+        record.setdefault(part, []).append(outcome)
+    RESULTS.write_text(json.dumps(record, indent=2) + "\n")
+    if any(outcome["problems"] for outcome in result.values()):
         sys.exit("something was lost, or done twice")
 
 
