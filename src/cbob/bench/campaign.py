@@ -59,7 +59,8 @@ class _Agenda:
         cells = dict.fromkeys(run.cell for run in runs)
         problems = dict.fromkeys(cell.problem for cell in cells)
         # Kinds of work, each with a pace of its own: the designs of a problem, and the runs of a cell.
-        self.kinds: dict[Cell | str, int] = {kind: number for number, kind in enumerate([*problems, *cells])}
+        kinds: list[Cell | str] = [*problems, *cells]
+        self.kinds = {kind: number for number, kind in enumerate(kinds)}
         self.alike = [kind if isinstance(kind, str) else kind.problem for kind in self.kinds]
         self.totals = [0] * len(self.kinds)
         for run in runs:
