@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,7 @@ __all__ = [
     "areas",
     "dpof",
     "emubs",
-    "random_functions",
+    "random_function",
     "three_readings",
     "toy_limit",
     "toy_trajectories",
@@ -114,7 +115,7 @@ class Misjudged:
         return {name: int(label(p >= 0.5)[1]) for name, p in self.believed.items()}
 
 
-FINE = 120
+FINE, FUNCTIONS, LENGTH = 120, 20, 0.35
 AREAS = "hlgp_gpc.json"
 
 
@@ -140,35 +141,39 @@ def _learned(readings: Array, truth: Array) -> Misjudged:
     return Misjudged(EVEN, broken, truth.reshape(FINE, FINE), believed)
 
 
-def random_functions(count: int = 20, length: float = 0.35) -> list[Misjudged]:
-    """For draws of a Matern process, each shifted so that half of the points break. One function alone may be luck."""
-    kernel = Kernel(np.full(2, length), 1.0, 1e-9, 1.0, 1e-9)
-    anchors = _cells(24)  # a draw is known here, and its interpolant is the function
+@cache
+def _draws() -> tuple[Array, Array, Array]:
+    """How a draw is made: from white noise at anchors to the 36 points, and to the fine grid; and the Cholesky factor there. A
+    draw is known at the anchors, and its interpolant is the function."""
+    kernel, anchors = Kernel(np.full(2, LENGTH), 1.0, 1e-9, 1.0, 1e-9), _cells(24)
     K = kernel(anchors, anchors) + 1e-8 * np.eye(len(anchors))
     lower = np.linalg.cholesky(K)
-    to_points, to_cells = kernel(EVEN, anchors), kernel(_cells(FINE), anchors)
-    found = []
-    for seed in range(count):
-        draw = lower @ np.random.default_rng(seed).standard_normal(len(anchors))
-        weights = np.linalg.solve(K, draw)
-        readings = to_points @ weights
-        middle = np.median(readings)
-        found.append(_learned(readings - middle, to_cells @ weights - middle))
-    return found
+    return kernel(EVEN, anchors), kernel(_cells(FINE), anchors), np.linalg.inv(lower).T
+
+
+def random_function(seed: int) -> Misjudged:
+    """For a draw of a Matern process, shifted so that half of the points break."""
+    to_points, to_cells, whitened = _draws()
+    weights = whitened @ np.random.default_rng(seed).standard_normal(len(whitened))
+    readings = to_points @ weights
+    middle = np.median(readings)
+    return _learned(readings - middle, to_cells @ weights - middle)
 
 
 def areas(results: Path) -> dict[str, list[float]]:
-    """The misjudged share of the square by surrogate, for each random function: saved, or worked out and saved."""
+    """The misjudged share of the square by surrogate, for each of the random functions (one alone may be luck): saved, or
+    worked out, which takes a minute, and saved."""
     path = results / AREAS
     if not path.exists():
-        found = random_functions()
-        shares = {name: [round(one.area[name], 5) for one in found] for name in found[0].area}
+        found = [random_function(seed).area for seed in range(FUNCTIONS)]
         results.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps(shares) + "\n")
+        write_whole(path, json.dumps({name: [round(one[name], 5) for one in found] for name in found[0]}) + "\n")
     known: dict[str, list[float]] = json.loads(path.read_text(encoding="utf-8"))
     return known
 
 
-def typical(found: list[Misjudged]) -> Misjudged:
-    """The one in the middle by how much more one surrogate misjudges than the other."""
-    return sorted(found, key=lambda one: one.area["GPC"] - one.area["HLGP"])[len(found) // 2]
+def typical(results: Path) -> Misjudged:
+    """The random function in the middle by how much more one surrogate misjudges than the other."""
+    shares = areas(results)
+    differences = np.subtract(shares["GPC"], shares["HLGP"])
+    return random_function(int(np.argsort(differences)[len(differences) // 2]))

@@ -105,7 +105,7 @@ def hlgp(plt: Any, results: Path) -> Any:
 
 def hlgp_gpc(plt: Any, results: Path) -> Any:
     """The boundary that each believes in, the true one, and what is misjudged."""
-    found = data.typical(data.random_functions())
+    found = data.typical(results)
     edge = (np.arange(data.FINE) + 0.5) / data.FINE
     figure, panels = plt.subplots(1, 2, figsize=(8.0, 4.1))
     for panel, (name, holds) in zip(panels, found.believed.items(), strict=True):
