@@ -124,8 +124,10 @@ def _as_the_theorem_says(problem: Problem, rho: str, seed: int, evaluations: int
         order = feasible[np.argsort(f[feasible])]
         grid = pool(space, rows[order[:3]], Effort(), rng)
         acquisition = _eicb(rho, objective, limits, float(readings[order[0], 0]), grid)
-        row = maximise(acquisition, space, rng, centres=rows[order[:3]], taken=nobody)
-        largest.append(float(np.exp(acquisition(row[None])[0])))
+        tops = np.vstack([maximise(acquisition, space, rng, centres=rows[order[:3]], taken=nobody), grid, rows[order[:3]]])
+        heights = acquisition(tops)
+        row = tops[int(np.argmax(heights))]
+        largest.append(float(np.exp(heights.max())))
         value, g = _measure(problem, row[None])
         rows, f, G = np.vstack([rows, row]), np.append(f, value), np.vstack([G, g])
     return largest, (sign * np.where((G <= 0.0).all(axis=1), f, np.nan)).tolist()

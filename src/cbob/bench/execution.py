@@ -30,7 +30,7 @@ from cbob.trials import Trial
 __all__ = ["Tick", "design_of", "design_size", "execute"]
 
 Tick = Callable[[int, int], object]  # how many evaluations were taken up from before, how many are new
-STATE_EVERY = 10  # evaluations: writing a state takes a tenth of an ask
+STATE_EVERY = 10  # evaluations; with 200 trials a state is 100 kB
 
 
 def design_size(problem: Problem) -> int:

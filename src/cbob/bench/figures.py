@@ -63,13 +63,13 @@ def _panels(plt: Any, count: int, width: int = 3) -> tuple[Any, list[Any]]:
     return figure, panels[:count]
 
 
-def _legend(figure: Any, panels: Sequence[Any]) -> None:
+def _legend(figure: Any, panels: Sequence[Any], across: int = 6) -> None:
     """One for all panels, below them."""
     entries: dict[str, Any] = {}
     for panel in panels:
         handles, labels = panel.get_legend_handles_labels()
         entries |= dict(zip(labels, handles, strict=True))
-    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=min(len(entries), 6))
+    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=min(len(entries), across))
 
 
 def _trajectories(name: str) -> Callable[[Any, Path], Any]:
@@ -108,9 +108,10 @@ def _focus(panel: Any, problem: str, ends: Sequence[float | None]) -> None:
     sign = -1.0 if get(problem).direction == "maximize" else 1.0
     good, bad = (float(np.quantile(sign * np.array(found), q)) for q in (0.0, 0.9))
     good = good if optimum is None else sign * optimum
-    span = max(bad - good, 1e-9 * max(abs(good), 1.0))
+    span = max(bad - good, 0.01 * abs(good))
     limits = sorted((sign * (good - 0.1 * span), sign * (bad + 2.0 * span)))
     panel.set_ylim(*limits)
+    panel.ticklabel_format(axis="y", useOffset=False)
     if optimum is not None:
         panel.axhline(optimum, color="black", lw=0.8, ls=":")
 
@@ -127,6 +128,7 @@ def _boxes(plt: Any, results: Path) -> Any:
         )
         for box, row in zip(boxes["boxes"], rows, strict=True):
             box.set(facecolor=colour(row), alpha=0.45, hatch="//" if row.surrogate == "gpc" else "")
+        panel.ticklabel_format(axis="y", useOffset=False)
         panel.tick_params(axis="x", labelrotation=35)
         panel.set(title=f"{problem}, {scenario}")
         if (optimum := get(problem).optimum) is not None:
@@ -175,12 +177,12 @@ def _theorem(plt: Any, results: Path) -> Any:
                         alpha=0.07,
                         lw=0,
                     )
-        seeds = len({watch.seed for watch in watches if watch.problem == problem})
-        left.set(yscale="log", title=f"{problem}: largest EICB ({seeds} seeds)")
+        count = len({watch.seed for watch in watches if watch.problem == problem})
+        left.set(yscale="log", title=f"{problem}: largest EICB ({count} seed{'s' * (count > 1)})")
         right.set(yscale="log", title=f"{problem}: best value above the optimum")
     for panel in axes[-1]:
         panel.set_xlabel("evaluations after the design")
-    _legend(figure, list(axes.ravel()))
+    _legend(figure, list(axes.ravel()), across=3)
     return figure
 
 

@@ -42,7 +42,7 @@ def eicb_toy(plt: Any, results: Path) -> Any:
     learned = np.array(data.LEARNED)
     above.plot(learned, data.toy_value(learned), "o", color="black", ms=4, label="readings")
     above.set(title="What six readings say of the constraint", ylabel="g(x)")
-    above.legend(ncols=3, loc="lower center")
+    above.legend(loc="upper right")
 
     for beta, shade in zip(BETAS, _shades(plt, len(BETAS)), strict=True):
         line = "--" if beta == 0.0 else "-"
