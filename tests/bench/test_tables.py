@@ -1,5 +1,6 @@
 """Rows, tables and the page: the numbers are those of the records, and cells without a record say so."""
 
+import argparse
 import json
 from dataclasses import replace
 from math import inf
@@ -9,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cbob.bench.__main__ import main
+from cbob.bench.command import main
+from cbob.bench.entry import add_to
 from cbob.bench.paper import PAPER, printed
 from cbob.bench.plans import PLANS, Plan, Row, cells_of
 from cbob.bench.problems import PROBLEMS, get
@@ -103,26 +105,39 @@ def test_numbers_are_short_and_exact_enough() -> None:
     ]
 
 
-def test_the_command_prints_rows_of_json(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_prints_rows_of_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cell = replace(CELL, budget=100)
     save(tmp_path, [record(cell, seed, 6100.0 + seed, "10" * 50) for seed in range(3)])
-    monkeypatch.setattr("sys.argv", ["bench", "table", "--json", "--results", str(tmp_path)])
-    assert main() == 0
+    assert main(["table", "--json", "--results", str(tmp_path)]) == 0
     (only,) = json.loads(capsys.readouterr().out)
     asked_for = ("problem", "scenario", "strategy", "surrogate", "seeds", "bov_median", "rof_mean", "paper_bov")
     assert [only[key] for key in asked_for] == ["pressure-vessel", "S2", "cbob", "hlgp", 3, 6101.0, 0.5, 7198]
 
 
-def test_the_command_says_what_is_wrong(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments: list[list[str]] = [["run", "--strategies", "luck"], ["figure", "moon"]]
-    for wrong in arguments:
-        monkeypatch.setattr("sys.argv", ["bench", *wrong, "--results", str(tmp_path)])
-        assert main() == 1
+def test_the_command_shows_the_cells_of_a_campaign(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save(tmp_path, [record(Cell("toy", "S2", "cbob", budget=10), 0, -1.0), record(replace(CELL, budget=100), 0, 6100.0)])
+    for arguments, problem in ((["--campaign", "toy"], "toy"), (["--strategies", "cbob"], "pressure-vessel")):
+        assert main(["table", *arguments, "--results", str(tmp_path)]) == 0
+        (only,) = capsys.readouterr().out.splitlines()[1:]
+        assert only.split()[0] == problem
+
+
+def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for wrong in (["run", "--strategies", "luck"], ["figure", "moon"]):
+        assert main([*wrong, "--results", str(tmp_path)]) == 1
         assert wrong[-1] in capsys.readouterr().err
+
+
+def test_bench_hangs_into_another_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    parser = argparse.ArgumentParser()
+    add_to(parser.add_subparsers())
+    options = parser.parse_args(["bench", "table", "--json", "--results", str(tmp_path)])
+    assert options.command(options) == 0
+    assert json.loads(capsys.readouterr().out) == []
+    options = parser.parse_args(["bench", "--help"])
+    with pytest.raises(SystemExit, match="0"):
+        options.command(options)
+    assert "report" in capsys.readouterr().out
 
 
 def test_filling_a_page_twice_changes_nothing_and_an_unknown_block_is_refused() -> None:

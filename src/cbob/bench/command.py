@@ -1,11 +1,12 @@
-"""The subcommands of `cbob bench`: parses and prints, decides nothing. `add_to` hangs them into a command line."""
+"""The subcommands of `cbob bench`: parses and prints, decides nothing."""
 
 from __future__ import annotations
 
 import argparse
 import itertools
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +19,35 @@ from cbob.bench.scenarios import Scenario
 from cbob.errors import CbobError
 from cbob.strategies import as_strategy
 
-__all__ = ["add_bench_to", "add_to"]
+__all__ = ["add_to", "main"]
 
-DONE = 0
+DONE, FAILED, INTERRUPTED = 0, 1, 130
 OWN = [name for name, problem in PROBLEMS.items() if problem.half is None]  # the paper's; the suite is asked for by name
 
 
-def add_bench_to(commands: Any) -> None:
-    """`bench`, with all of its own subcommands."""
-    words = "the evidence: campaigns on benchmark problems, and their tables and pictures"
-    bench = commands.add_parser("bench", help=words, description=f"{words[0].upper()}{words[1:]}.")
-    add_to(bench.add_subparsers(required=True, metavar="COMMAND"))
+def main(arguments: Sequence[str] | None = None, prog: str = "cbob bench") -> int:
+    """Run one subcommand; gives back its exit code."""
+    parser = argparse.ArgumentParser(prog=prog, description="Campaigns on benchmark problems, and their tables and pictures.")
+    add_to(parser.add_subparsers(required=True, metavar="COMMAND"))
+    options = parser.parse_args(arguments)
+    try:
+        return int(options.command(options))
+    except KeyboardInterrupt:
+        return _say("interrupted; the same command goes on from here", INTERRUPTED)
+    except BrokenPipeError:  # whoever read our output has seen enough
+        sys.stderr.close()
+        return FAILED
+    except (CbobError, ImportError) as error:
+        return _say(str(error), FAILED)
+
+
+def _say(words: str, code: int) -> int:
+    print(f"cbob: {words}", file=sys.stderr)
+    return code
 
 
 def add_to(commands: Any) -> None:
-    """The subcommands alone. Each sets `command` to a function that takes the options and gives back an exit code."""
+    """Hang the subcommands into a command line. Each sets `command` to a function from options to an exit code."""
     run = _command(
         commands, "run", _run, "evaluate problems x scenarios x strategies x surrogates x seeds, going on where it ended"
     )
