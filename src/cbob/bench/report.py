@@ -127,7 +127,7 @@ def _cost(records: Sequence[Record]) -> str:
     hours = cost(known)
     total = sum(hours.values())
     return (
-        f"{len(known)} runs: {total:.2f} processor hours, of which {hours['asking'] / total:.0%} went into asking, "
+        f"{len(known)} runs: {total:.2g} processor hours, of which {hours['asking'] / total:.0%} went into asking, "
         f"{hours['evaluating'] / total:.0%} into evaluations, {hours['designs'] / total:.0%} into the shared initial designs."
     )
 
