@@ -108,6 +108,8 @@ def test_a_run_killed_anywhere_goes_on_as_if_it_had_not_been(
         journal.write_text(journal.read_text() + torn)
     assert without_clock(execute(LEARNING, scratch)) == without_clock(whole)
     assert counted == everything, "nothing was evaluated twice, and nothing else was evaluated"
+    assert execute(LEARNING, scratch) == execute(LEARNING, scratch), "a finished run is read from its journal"
+    assert counted == everything
 
 
 def test_a_run_resumes_from_its_state_without_asking_for_all_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
