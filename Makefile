@@ -1,6 +1,6 @@
 # Every target sets up what it needs: a clean clone, python3, pip and make are enough.
 #   make demo      a study that crashes, hangs and runs out of memory, and succeeds       make test   format, lint, types, fast tests
-#   make test-all  the slow tests as well     make bench  speed against peers     make quality  the long campaign
+#   make test-all  the slow tests as well     make bench  speed against peers     make campaign  all tables, in hours
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -11,7 +11,7 @@ export OMP_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 export MKL_NUM_THREADS = 1
 
-.PHONY: help setup demo test test-all lint bench bench-setup quality clean soak overhead test-ray
+.PHONY: help setup demo test test-all lint bench bench-setup campaign report clean soak overhead test-ray
 
 help:
 	@sed -n '2,3s/^# *//p' Makefile
@@ -68,8 +68,12 @@ overhead: setup
 test-ray: .venv-ray/.ready
 	.venv-ray/bin/python -m pytest tests-ray
 
-quality: setup
-	$(BIN)/python benchmarks/quality.py
+campaign: setup
+	$(BIN)/python -m cbob.bench run --campaign table1 table2 b3 s3 suite
+	$(BIN)/python -m cbob.bench report
+
+report: setup
+	$(BIN)/python -m cbob.bench report
 
 clean:
 	rm -rf .venv .venv-bench .venv-ray .mypy_cache .pytest_cache .ruff_cache build dist

@@ -16,6 +16,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import cbob
+from cbob.bench.entry import add_to as add_bench_to
 from cbob.errors import CbobError, StorageError
 
 if TYPE_CHECKING:
@@ -291,6 +292,7 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo", help="a study whose evaluation crashes, hangs and runs out of memory")
     demo.add_argument("--output", "-o", type=Path, default=Path("out"), metavar="FOLDER", help="where the picture goes")
     demo.set_defaults(command=_demo)
+    add_bench_to(commands)
     return parser
 
 

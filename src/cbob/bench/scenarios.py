@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, TypedDict
 
-from cbob.bench.problems import Problem
+from cbob.bench.problems import Measured, Problem
 from cbob.constraints import Constraint
 
-__all__ = ["Scenario", "Told", "constraints_for", "reveal"]
+__all__ = ["Scenario", "Told", "constraints_for", "hide", "reveal"]
 
 
 class Scenario(StrEnum):
@@ -41,7 +41,12 @@ def constraints_for(problem: Problem, scenario: Scenario) -> tuple[Constraint, .
 
 def reveal(problem: Problem, params: Mapping[str, Any], scenario: Scenario) -> Told:
     """Evaluate the problem and hide what the scenario hides."""
-    value, readings = problem.function(params)
+    return hide(problem, problem.function(params), scenario)
+
+
+def hide(problem: Problem, measured: Measured, scenario: Scenario) -> Told:
+    """What the scenario lets through of an evaluation."""
+    value, readings = measured
     broken = problem.broken(readings)
     if scenario is Scenario.S3:
         return {"failed": "infeasible"} if broken else {"value": value}
