@@ -35,7 +35,7 @@ from cbob.bench.scenarios import Scenario, reveal
 from cbob.integrations.optuna import CBOBSampler, report
 from cbob.space import Float
 
-RESULTS = Path(__file__).parent / "results" / "optuna_samplers.jsonl"
+RESULTS = Path(__file__).parent / "results" / "peers" / "optuna_samplers.jsonl"
 PROBLEMS = ("ackley-5", "ackley-1", "pressure-vessel")
 BUDGET = 100
 Told = Mapping[str, Any]

@@ -87,7 +87,7 @@ def toy_trajectories(strategy: str) -> Array:
 
 def three_readings(x: Array, values: Array, broken: float, length: float = 0.2) -> tuple[Posterior, Posterior]:
     """HLGP from two values and one "it broke", at fixed hyperparameters; before the broken one is known, and after."""
-    kernel = Kernel(np.array([length]), 1.0, 1e-9, 1.0, 1.0)
+    kernel = Kernel(np.array([length]), 1.0, 0.0, 1.0, bias=1.0, portions=np.ones(1))
     before = Posterior(kernel, x[:, None], values, np.full(x.size, 1e-12))
     mean, cov = before.joint(np.array([[broken]]))
     ep = expectation_propagation(mean, cov, np.array([1.0]))
@@ -145,7 +145,7 @@ def _learned(readings: Array, truth: Array) -> Misjudged:
 def _draws() -> tuple[Array, Array, Array]:
     """How a draw is made: from white noise at anchors to the 36 points, and to the fine grid; and the Cholesky factor there. A
     draw is known at the anchors, and its interpolant is the function."""
-    kernel, anchors = Kernel(np.full(2, LENGTH), 1.0, 1e-9, 1.0, 1e-9), _cells(24)
+    kernel, anchors = Kernel(np.full(2, LENGTH), 1.0, 0.0, 1.0, bias=1e-9, portions=np.full(2, 0.5)), _cells(24)
     K = kernel(anchors, anchors) + 1e-8 * np.eye(len(anchors))
     lower = np.linalg.cholesky(K)
     return kernel(EVEN, anchors), kernel(_cells(FINE), anchors), np.linalg.inv(lower).T
