@@ -21,11 +21,8 @@ class Counted:
         self.counts[which] += 1
         return self.value(rows), self.slope(rows)
 
-    def value(self, rows: Array) -> Array:
-        raise NotImplementedError
-
-    def slope(self, rows: Array) -> Array:
-        raise NotImplementedError
+    def value(self, rows: Array) -> Array: ...
+    def slope(self, rows: Array) -> Array: ...
 
 
 class Hill(Counted):

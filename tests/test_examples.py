@@ -26,7 +26,6 @@ def load(name: str) -> ModuleType:
 def test_the_pressure_vessel_prints_its_best_design_and_draws_the_trajectory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("matplotlib")
     example = load("pressure_vessel")
     picture = tmp_path / "out" / "vessel.png"
     monkeypatch.setattr(example, "BUDGET", 30)

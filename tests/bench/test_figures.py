@@ -44,7 +44,6 @@ def test_half_of_the_36_points_break() -> None:
 
 @pytest.mark.slow
 def test_every_picture_of_campaigns_is_drawn_from_records_and_none_from_nothing(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     names = ["trajectories-s1", "trajectories-s2", "trajectories-s3", "b2", "boxes", "ranks"]
     assert [draw(name, tmp_path / "empty", tmp_path) for name in [*names, "theorem1"]] == [None] * 7
     assert set(names) < set(FIGURES)

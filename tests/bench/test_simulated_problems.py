@@ -12,6 +12,7 @@ import pytest
 
 from cbob.bench.problems import get, learning
 from cbob.bench.problems.control import fly
+from cbob.bench.problems.shorthand import needed
 from cbob.errors import CbobError
 
 HEURISTIC = dict(zip([f"x{i}" for i in range(1, 13)], [0.5, 1, 0.4, 0.55, 0.5, 1, 0.5, 0.5, 0, 0.5, 0.05, 0.05], strict=True))
@@ -24,7 +25,7 @@ def draws(name: str, count: int) -> list[dict[str, Any]]:
 
 
 def test_the_heuristic_of_gymnasium_lands_at_the_stated_reward_and_fuel() -> None:
-    heuristic = pytest.importorskip("gymnasium.envs.box2d.lunar_lander").heuristic
+    heuristic = needed("gymnasium.envs.box2d.lunar_lander", "lunar").heuristic
     discrete = SimpleNamespace(unwrapped=SimpleNamespace(continuous=False))
     reward, fuel = fly(lambda state: heuristic(discrete, state))
     assert (reward, fuel) == (pytest.approx(286.0, abs=0.05), pytest.approx(83.5))
