@@ -75,10 +75,10 @@ def test_a_module_that_crashes_or_hangs_is_a_report(write: Write) -> None:
     assert "ended with exit code 3" in load_failure(evaluate("lander:land", {}, workdir=folder)).reason
     write("print('here', flush=True)\nwhile True: pass")
     start = time.monotonic()
-    report = evaluate("lander:land", {}, workdir=folder, limits=Limits(loading=0.5))
-    assert load_failure(report).reason == "'lander:land' took longer than 0.5 s to load"
+    report = evaluate("lander:land", {}, workdir=folder, limits=Limits(loading=3))
+    assert load_failure(report).reason == "'lander:land' took longer than 3 s to load"
     assert report.log == "here\n"
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 15
 
 
 def test_a_module_that_was_mended_is_loaded_anew(write: Write) -> None:
