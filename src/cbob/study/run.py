@@ -80,10 +80,11 @@ def enter_study(plan: Plan, storage: BaseStorage) -> optuna.Study:
         sampler=_sampler(plan),
         load_if_exists=True,
     )
-    attrs = study.user_attrs
+    trials = study.get_trials(deepcopy=False)
+    attrs = study.user_attrs  # read after the trials: whoever begins at the same moment stores the definition before them
     if DEFINITION in attrs:
         plan.check_against(attrs[DEFINITION])
-    elif study.get_trials(deepcopy=False):
+    elif trials:
         raise StudyError(
             f"the study {plan.name!r} in this storage has trials, but was not begun by cbob: give this one another name"
         )

@@ -152,8 +152,9 @@ class CBOBSampler(BaseSampler):
         believed = [one for one in branch.told if not one.counts(limits)] + list(branch.out)
         placed = [(one, point) for one in results if (point := codec.encode(one.stored)) is not None]
         told = [one.conclude(number, point, limits) for number, (one, point) in enumerate(placed)]
-        points = [point for one in believed if (point := codec.encode(one.stored)) is not None]
-        trials = told + [Trial(number, point) for number, point in enumerate(points[-BELIEVED:], len(told))]
+        held = [(one, point) for one in believed if (point := codec.encode(one.stored)) is not None]
+        trials = told + [Trial(number, point) for number, (_, point) in enumerate(held[-BELIEVED:], len(told))]
+        before = sum(one.state != TrialState.RUNNING or one.number < history.asking for one, _ in held)
         crowded = history.silent > FORESEEN
         ahead = history.silent if crowded else 0
         engine = self._engine(
@@ -164,7 +165,7 @@ class CBOBSampler(BaseSampler):
             memories = self._remembered(engine, told[: checkpoint(len(told))], [one.number for one, _ in placed])
         state = engine.state() | {
             "asked": len(trials),
-            "designed": len(told) + len(points) + ahead,  # the design goes on behind whatever is known
+            "designed": len(told) + before + ahead,  # the design goes on behind whatever came before: no two share a row of it
             "revision": len(told),
             "learned_at": checkpoint(len(told)) if memories else -1,
             "trials": [trial.to_dict() for trial in trials],
