@@ -1,5 +1,6 @@
 """Models that are trained and controllers that fly: what is stated of each, against the simulators themselves."""
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -9,10 +10,12 @@ from urllib.error import URLError
 
 import numpy as np
 import pytest
+from sklearn.neural_network import MLPClassifier
 
 from cbob.bench.problems import get, learning
 from cbob.bench.problems.control import fly
 from cbob.bench.problems.shorthand import needed
+from cbob.bench.problems.training import train
 from cbob.errors import CbobError
 
 HEURISTIC = dict(zip([f"x{i}" for i in range(1, 13)], [0.5, 1, 0.4, 0.55, 0.5, 1, 0.5, 0.5, 0, 0.5, 0.05, 0.05], strict=True))
@@ -76,6 +79,27 @@ def test_a_network_weighs_24_bytes_a_weight_as_in_the_paper(first: int, second: 
     accuracy, readings = get("mlp-d").function({**SMALL, "units_1": first, "units_2": second})
     assert 7_000 < readings["size"] - 24 * weights < 11_000  # weights and both moments of Adam, and what is around them
     assert 0.05 <= accuracy <= 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"batch_size": 100, "max_iter": 30},
+        {"batch_size": 5, "max_iter": 2, "beta_1": 0.0, "beta_2": 0.9999},
+        {"batch_size": 5000, "max_iter": 20, "tol": 0.5},  # larger than the sample, and stops early
+        {"batch_size": 64, "max_iter": 10, "learning_rate_init": 1.0, "beta_1": 0.9999, "beta_2": 0.0},  # far out
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_training_gives_what_scikit_learn_gives_to_the_last_bit(options: dict[str, Any]) -> None:
+    samples, unseen, targets, _ = learning._digits()
+    made = [MLPClassifier((20, 9), **{**SMALL, **options}, random_state=1) for _ in range(2)]
+    theirs, ours = made[0].fit(samples, targets), train(made[1], samples, targets)
+    assert ours.n_iter_ == theirs.n_iter_ and ours.loss_curve_ == theirs.loss_curve_
+    for part in ("coefs_", "intercepts_"):
+        assert all(np.array_equal(a, b) for a, b in zip(getattr(ours, part), getattr(theirs, part), strict=True))
+    assert np.array_equal(ours.predict_proba(unseen), theirs.predict_proba(unseen))
+    assert len(pickle.dumps(ours)) == len(pickle.dumps(theirs))
 
 
 def test_a_network_learns_the_digits() -> None:

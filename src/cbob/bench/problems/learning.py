@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from cbob.bench.problems.record import Measured, Problem
 from cbob.bench.problems.shorthand import Params, needed
+from cbob.bench.problems.training import train
 from cbob.constraints import as_constraints
 from cbob.errors import CbobError
 from cbob.space import Float, Int, Space
@@ -71,7 +72,7 @@ def _mlp_d(params: Params) -> Measured:
     layers = options.pop("units_1"), options.pop("units_2")
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that 200 rounds were not enough, or that the loss overflowed
-        model = networks.MLPClassifier(layers, **options, random_state=1).fit(samples, targets)
+        model = train(networks.MLPClassifier(layers, **options, random_state=1), samples, targets)
         accuracy = float(model.score(unseen, truth))
     for copy in ("_best_coefs", "_best_intercepts"):  # newer versions keep them too; the paper's did not
         vars(model).pop(copy, None)
