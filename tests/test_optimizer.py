@@ -346,8 +346,8 @@ def test_what_is_refused_says_why_and_changes_nothing(
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"strategy": "eicb"}, StrategyError, "one of cbob, .*'eicb'"),
-        ({"strategy": ["cbob"]}, StrategyError, "one of cbob, "),
+        ({"strategy": "eicb"}, StrategyError, "one of auto, cbob, .*'eicb'"),
+        ({"strategy": ["cbob"]}, StrategyError, "one of auto, cbob, "),
         ({"surrogate": "gp"}, StrategyError, "one of hlgp, gpc, not 'gp'"),
         ({"surrogate": ["hlgp"]}, StrategyError, "one of hlgp, gpc"),
         ({"direction": "max"}, StrategyError, "'minimize' or 'maximize', not 'max'"),

@@ -19,7 +19,7 @@ from cbob.errors import StrategyError
 from cbob.models.gp import Posterior
 from cbob.models.kernels import Kernel
 from cbob.space import Categorical, Float, Int, Space
-from cbob.strategies import STRATEGIES, Beliefs, Climb, Entropy, Strategy, Thompson, as_strategy, search
+from cbob.strategies import STRATEGIES, Beliefs, Climb, Entropy, Experience, Strategy, Thompson, as_strategy, search
 
 Array = NDArray[np.float64]
 
@@ -47,11 +47,13 @@ def beliefs(*, space: Space = SPACE, best: float | None = -0.5, seed: int = 0, a
         improved=np.zeros(0, dtype=bool),
         rng=np.random.default_rng(seed + 1),
         asked=asked,
+        hopeful=True,
+        experience=Experience(np.zeros((0, 3)), np.zeros((0, 3))),
     )
 
 
 def test_the_table_has_the_recipes_of_the_paper() -> None:
-    assert list(STRATEGIES) == ["cbob", "cbob-mub", "eic", "pi-cb", "mesc", "tsc", "sobol"]
+    assert list(STRATEGIES) == ["auto", "cbob", "cbob-mub", "eic", "pi-cb", "mesc", "tsc", "sobol"]
     with pytest.raises(TypeError):
         STRATEGIES["mine"] = Climb()  # type: ignore[index]
 
@@ -219,7 +221,7 @@ def test_a_strategy_is_found_by_its_name() -> None:
 
 @pytest.mark.parametrize("wrong", ["eicb", "", "CBOB", None, 3, ["cbob"], {"cbob": 1}])
 def test_an_unknown_strategy_is_refused_with_the_names(wrong: Any) -> None:
-    with pytest.raises(StrategyError, match=r"one of cbob, cbob-mub, eic, pi-cb, mesc, tsc, sobol"):
+    with pytest.raises(StrategyError, match=r"one of auto, cbob, cbob-mub, eic, pi-cb, mesc, tsc, sobol"):
         as_strategy(wrong)
 
 

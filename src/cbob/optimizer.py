@@ -23,8 +23,8 @@ from cbob.models.hlgp import GPC, GPR, HLGP, Memory
 from cbob.numerics import log_ndtr
 from cbob.observations import Dataset, dataset, direction_sign
 from cbob.space import Parameter, Space
-from cbob.strategies import STRATEGIES, Beliefs, Strategy, as_strategy, search
-from cbob.trials import Trial, conclude
+from cbob.strategies import STRATEGIES, Beliefs, Experience, Strategy, as_strategy, search
+from cbob.trials import Forecast, Trial, conclude
 
 Array = NDArray[np.float64]
 AnyHLGP = TypeVar("AnyHLGP", bound=HLGP)
@@ -285,10 +285,9 @@ class Optimizer:
         told = sum(trial.told for trial in self._trials.values())
         starting = number < self.initial or not told
         with one_thread():
-            row = None if starting or not self.strategy.uses_models else self._propose(number)
-            if row is None:
-                row = self._next_designed()
-        trial = Trial(number, self.space.decode(row))
+            proposal = None if starting or not self.strategy.uses_models else self._propose(number)
+            row, forecast = proposal or (self._next_designed(), None)
+        trial = Trial(number, self.space.decode(row), forecast=forecast)
         self._asked += 1
         self._trials[number] = trial
         self._rows[number] = self.space.encode(trial.params)
@@ -360,7 +359,7 @@ class Optimizer:
             return data.rows[data.best[0]]  # type: ignore[no-any-return]
         return data.rows[int(np.argmin(_violations(data)))] if len(data) else None
 
-    def _propose(self, number: int) -> Array | None:
+    def _propose(self, number: int) -> tuple[Array, Forecast] | None:
         data = self._dataset()
         surrogates = self._learn(data)
         self._remember(surrogates)
@@ -381,8 +380,37 @@ class Optimizer:
             improved=improvements(data.objective, data.feasible, _violations(data))[self.initial :],
             rng=np.random.default_rng([self.seed, number]),
             asked=self._asked,
+            hopeful=bool(np.isfinite(data.margins).any() or (data.signs < 0).any()),
+            experience=self._experience(data),
         )
-        return search(beliefs) if best is None else self.strategy.propose(beliefs)
+        row = search(beliefs) if best is None else self.strategy.propose(beliefs)
+        return None if row is None else (row, self._forecast(beliefs, tuple(surrogates.limits), row))
+
+    def _experience(self, data: Dataset) -> Experience:
+        """What was promised of each told trial after the first forecast, and what came of it."""
+        told = sorted((trial for trial in self._trials.values() if trial.told), key=lambda trial: trial.id)
+        promised = np.full((len(told), 1 + len(data.names)), np.nan)
+        for n, trial in enumerate(told):
+            if trial.forecast is not None:
+                own = trial.forecast
+                promised[n, 1:] = [own.limits.get(name, np.nan) for name in data.names]
+                promised[n, 0] = np.nan if own.improvement is None else own.improvement
+        broken, held = (data.margins > 0.0) | (data.signs > 0), (data.margins <= 0.0) | (data.signs < 0)
+        kept = np.full_like(promised, np.nan)
+        kept[:, 1:] = np.where(broken, 0.0, np.where(held, 1.0, np.nan))
+        values = np.where(data.feasible, data.objective, np.inf)
+        before = np.minimum.accumulate(np.concatenate([[np.inf], values]))[:-1]
+        kept[:, 0] = np.where(data.feasible, values < before, np.nan)
+        return Experience(promised, kept)
+
+    def _forecast(self, beliefs: Beliefs, names: Sequence[str], row: Array) -> Forecast:
+        def promise(posterior: Posterior, threshold: float) -> float:
+            mean, std = posterior.predict(row[None])
+            return float((threshold - mean[0]) / std[0])
+
+        weighed = {} if beliefs.best is None else self.strategy.weighed(beliefs, names)
+        limits = {name: promise(limit, 0.0) for name, limit in zip(names, beliefs.limits, strict=True)}
+        return Forecast(limits, None if beliefs.best is None else promise(beliefs.objective, beliefs.best), weighed)
 
 
 def _believed_best(objective: Posterior, limits: Sequence[Posterior], pending: Array) -> float:

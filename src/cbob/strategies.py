@@ -7,7 +7,7 @@ and one for each limit; `Climb` says which. While nothing feasible is known they
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbob.acquisition.base import Acquisition, Factor, Product
+from cbob.acquisition.calibration import Shifted, shift
 from cbob.acquisition.entropy import GRID, SAMPLES, MinValueEntropy, sampled_minima
 from cbob.acquisition.feasibility import (
     EMUB,
@@ -22,6 +23,8 @@ from cbob.acquisition.feasibility import (
     DynamicFeasibility,
     Exploration,
     ProbabilityOfFeasibility,
+    drawable,
+    undecided,
 )
 from cbob.acquisition.improvement import ExpectedImprovement, ProbabilityOfImprovement
 from cbob.acquisition.thompson import TrustRegion, draw_best
@@ -31,6 +34,18 @@ from cbob.models.gp import Posterior
 from cbob.space import Space
 
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Experience:
+    """What was promised of each told trial, in order, and what came of it. Column 0 is "improves on the best", the others are
+    the limits; NaN where nothing was promised, or nothing is known."""
+
+    promised: Array  # (N, 1 + m), in standard deviations
+    kept: Array  # (N, 1 + m), 1 or 0
+
+    def shift(self, column: int) -> float:
+        return shift(self.promised[:, column], self.kept[:, column])
 
 
 @dataclass(frozen=True)
@@ -46,6 +61,8 @@ class Beliefs:
     improved: NDArray[np.bool_]  # for each told trial after the initial design: did it beat all before it?
     rng: np.random.Generator
     asked: int  # trials asked for so far; results that were added do not count
+    hopeful: bool  # whether any limit was seen to hold, or measured
+    experience: Experience
 
 
 class Strategy(ABC):
@@ -56,6 +73,10 @@ class Strategy(ABC):
     @abstractmethod
     def propose(self, beliefs: Beliefs) -> Array:
         """The snapped row to try next, once something feasible is known."""
+
+    def weighed(self, beliefs: Beliefs, names: Sequence[str]) -> Mapping[str, float]:
+        """The numbers beside the surrogates' own that it goes by, by name; `names` are those of the limits."""
+        return {}
 
 
 @dataclass(frozen=True)
@@ -84,6 +105,36 @@ class Climb(Strategy):
 
 
 @dataclass(frozen=True)
+class Auto(Climb):
+    """EIC whose every factor is shifted by what the run has taught about such promises."""
+
+    def acquisition(self, beliefs: Beliefs) -> Acquisition:
+        assert beliefs.best is not None
+        factors = [self.improvement(beliefs.best), *self._limit_factors(beliefs)]
+        shifted = [Shifted(factor, by) for factor, by in zip(factors, self._shifts(beliefs), strict=True)]
+        return Product((beliefs.objective, *beliefs.limits), shifted)
+
+    def weighed(self, beliefs: Beliefs, names: Sequence[str]) -> Mapping[str, float]:
+        shifts = self._shifts(beliefs)
+        return dict(zip(("improvement", *names), shifts, strict=True))
+
+    def _shifts(self, beliefs: Beliefs) -> list[float]:
+        shifts = [beliefs.experience.shift(column) for column in range(1 + len(beliefs.limits))]
+        import os
+
+        mode = os.environ.get("AUTO", "obj+lim")
+        if "obj" not in mode:
+            shifts[0] = 0.0
+        if "lim" not in mode:
+            shifts[1:] = [0.0] * len(beliefs.limits)
+        if "pos" in mode:
+            shifts = [max(s, 0.0) for s in shifts]
+        if "neg" in mode:
+            shifts[1:] = [min(s, 0.0) for s in shifts[1:]]
+        return shifts
+
+
+@dataclass(frozen=True)
 class Entropy(Strategy):
     """Constrained min-value entropy search."""
 
@@ -98,9 +149,13 @@ class Entropy(Strategy):
             Effort(spread=self.grid * 3 // 4, scattered=self.grid // 4),
             beliefs.rng,
         )
-        minima = sampled_minima(beliefs.objective, beliefs.limits, grid, self.samples, beliefs.rng)
+        possible, limits = drawable(beliefs.limits, grid)
+        minima = np.full(self.samples, np.inf)
         if beliefs.best is not None:
-            minima = np.minimum(minima, beliefs.best)  # what was seen bounds every draw
+            minima[:] = beliefs.best  # what was seen bounds every draw
+            possible &= undecided(beliefs.objective, grid, beliefs.best)[0]
+        if possible.any():
+            minima = np.minimum(minima, sampled_minima(beliefs.objective, limits, grid[possible], self.samples, beliefs.rng))
         return _maximise(MinValueEntropy(beliefs.objective, beliefs.limits, minima), beliefs, self.effort)
 
 
@@ -114,8 +169,11 @@ class Thompson(Strategy):
         region = TrustRegion.replay(beliefs.improved, len(beliefs.space.names))
         lengthscales = beliefs.objective.kernel.lengthscales
         rows = region.grid(beliefs.space, beliefs.centres[0], lengthscales, self.grid, beliefs.rng)
+        possible, limits = drawable(beliefs.limits, rows)
+        if not possible.any():
+            possible, limits = np.ones(len(rows), dtype=bool), beliefs.limits
         values = np.zeros(rows.shape[0])
-        values[draw_best(beliefs.objective, beliefs.limits, rows, beliefs.rng)] = 1.0
+        values[np.flatnonzero(possible)[draw_best(beliefs.objective, limits, rows[possible], beliefs.rng)]] = 1.0
         return best_untaken(rows, values, beliefs.taken, beliefs.space)
 
 
@@ -134,10 +192,11 @@ def search(beliefs: Beliefs) -> Array | None:
 
     Climbing the probability of feasibility alone gets stuck: it keeps refining the spot where the model hopes most. So three
     ways take turns: a Thompson draw of the limits (goes where they could hold), the climb, and the space-filling design, which
-    makes the search at worst three times slower than plain Sobol, whatever the model believes.
+    makes the search at worst three times slower than plain Sobol, whatever the model believes. Where all that is known are
+    failures, a model can only flee from them into the corners, and the design alone goes on.
     """
     turn = beliefs.asked % 3
-    if turn == 2 or not beliefs.limits:
+    if turn == 2 or not beliefs.limits or not beliefs.hopeful:
         return None
     if turn == 1:
         factors = [ProbabilityOfFeasibility()] * len(beliefs.limits)
@@ -157,6 +216,7 @@ RESOLUTION = 0.01
 
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
     {
+        "auto": Auto(ExpectedImprovement),  # the default: EIC, with as much trust in each promise as the run has earned
         # the paper: EICB with the potential of being the boundary
         "cbob": Climb(ExpectedImprovement, POB(resolution=RESOLUTION)),
         "cbob-mub": Climb(ExpectedImprovement, EMUB.adapted),  # the same with the most-uncertain boundary, adaptive scale

@@ -16,7 +16,7 @@ from typing import Any
 from .constraints import Constraint
 from .errors import StateError, TrialError, finite, listed, plain, real, shown
 
-__all__ = ["SATISFIED", "UNKNOWN", "VIOLATED", "Kind", "Reading", "Status", "Trial", "conclude"]
+__all__ = ["SATISFIED", "UNKNOWN", "VIOLATED", "Forecast", "Kind", "Reading", "Status", "Trial", "conclude"]
 
 
 class Kind(Enum):
@@ -90,6 +90,30 @@ _UNMEASURED |= {reading.kind.value: reading for reading in (VIOLATED, SATISFIED,
 
 
 @dataclass(frozen=True)
+class Forecast:
+    """The numbers that led to a trial: what was expected of it when it was asked for.
+
+    `limits` and `improvement` are promises, in standard deviations: Phi of them is the probability that the limit holds, or
+    that the objective beats the best one known (None while there was none). `weighed` is what the strategy made of them.
+    """
+
+    limits: Mapping[str, float]
+    improvement: float | None = None
+    weighed: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for part in ("limits", "weighed"):
+            numbers = {name: finite(z, f"the forecast of {name!r}", TrialError) for name, z in getattr(self, part).items()}
+            object.__setattr__(self, part, MappingProxyType(numbers))
+        if self.improvement is not None:
+            object.__setattr__(self, "improvement", finite(self.improvement, "the forecast of an improvement", TrialError))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {"limits": dict(self.limits), "improvement": self.improvement, "weighed": dict(self.weighed)}
+
+
+@dataclass(frozen=True)
 class Trial:
     """One try: its parameters and, once told, what came of it. A new trial is PENDING."""
 
@@ -99,6 +123,7 @@ class Trial:
     value: float | None = None  # the objective in the user's units
     readings: Mapping[str, Reading] = field(default_factory=dict)  # of each declared constraint, once told
     failure: str | None = None  # why it failed, if it did
+    forecast: Forecast | None = None  # what was expected of it; None where surrogates had no say
 
     def __post_init__(self) -> None:
         if isinstance(self.id, bool) or not isinstance(self.id, int) or self.id < 0:
@@ -157,6 +182,7 @@ class Trial:
             "value": self.value,
             "readings": {name: reading.to_json() for name, reading in self.readings.items()},
             "failure": self.failure,
+            "forecast": self.forecast and self.forecast.to_dict(),
         }
 
     @classmethod
@@ -165,7 +191,9 @@ class Trial:
         try:
             fields = dict(record)
             readings = {name: Reading.of(given) for name, given in fields.pop("readings").items()}
-            return cls(status=Status(fields.pop("status")), readings=readings, **fields)
+            foreseen = fields.pop("forecast", None)
+            forecast = None if foreseen is None else Forecast(**foreseen)
+            return cls(status=Status(fields.pop("status")), readings=readings, forecast=forecast, **fields)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise StateError(f"not a stored trial: {record!r} ({error})") from error
 

@@ -14,14 +14,34 @@ in r.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cbob.acquisition.base import Array, Slopes
+from cbob.models.gp import Posterior
 from cbob.numerics import improvement, log_ndtr, ndtr, normal_pdf, truncation
 
+Mask = NDArray[np.bool_]
+
 BETA = 1.96  # the paper's 95% confidence level
+# What lies further than this many deviations from a threshold counts as certain: it is, but for once in 5e7 times.
+SURE = 5.5
+
+
+def undecided(posterior: Posterior, rows: Array, threshold: float = 0.0) -> tuple[Mask, Mask]:
+    """Of each row, whether the latent value may be at most the threshold, and whether it may be above: (q,) each."""
+    mean, std = posterior.predict(rows)
+    return mean - SURE * std <= threshold, mean + SURE * std > threshold
+
+
+def drawable(limits: Sequence[Posterior], rows: Array) -> tuple[Mask, tuple[Posterior, ...]]:
+    """The rows that may be feasible, and the limits that may break at one of them: all that a joint draw has to look at."""
+    may = [undecided(limit, rows) for limit in limits]
+    possible: Mask = np.all(np.array([hold for hold, _ in may]).reshape(len(may), len(rows)), axis=0)
+    return possible, tuple(limit for limit, (_, broken) in zip(limits, may, strict=True) if broken[possible].any())
 
 
 class Exploration(ABC):

@@ -32,6 +32,8 @@ Array = NDArray[np.float64]
 # After this growth of the data since the last search from scratch, the next fit searches from scratch again.
 GROWTH = 1.25
 COLD_EVALUATIONS = 60
+TRIAL_EVALUATIONS = 12  # of these, before starts that are this many nats behind the best are given up
+BEHIND = 5.0
 WARM_EVALUATIONS = 3  # one more reading moves the maximum little, and the next fit goes on from here
 STUCK = 2  # times as often as any other reading: from there the topmost counts as stuck
 # Log knees at which the search for a warp starts; from there the evidence has one maximum, as far as we have seen.
@@ -199,11 +201,7 @@ class HLGP:
         if memory is not None:
             here = Fit(memory.theta, memory.sites_of(signed), -np.inf, memory.metric)
             starts.append((memory.shape, here, WARM_EVALUATIONS))
-        fits = [
-            (climb(self._problem(few, shape), settings.priors, start, settings.objective, evaluations), shape)
-            for shape, start, evaluations in starts
-        ]
-        best, shape = max(fits, key=lambda pair: pair[0].score - (self._one_sided if pair[1] else 0.0))
+        best, shape = self._best_climb(few, starts)
         # The sites of all kept signs, at the hyperparameters that won.
         every = np.flatnonzero(kept & self._signed)
         precision, shift = np.zeros(self._X.shape[0]), np.zeros(self._X.shape[0])
@@ -213,6 +211,25 @@ class HLGP:
             sites = evaluate(self._problem(kept, shape), best.theta, start, tolerance=1e-6).sites
             precision[every], shift[every] = sites.precision, sites.shift
         return Memory(best.theta, best.metric, precision, shift, searched_at, shape)
+
+    def _best_climb(self, few: NDArray[np.bool_], starts: Sequence[tuple[Shape, Fit, int]]) -> tuple[Fit, Shape]:
+        """The best end of a climb from each start. Where there are several, each climbs a little at first, and only those that
+        are then near the best go on."""
+        settings = self.settings
+
+        def climbed(shape: Shape, start: Fit, evaluations: int) -> Fit:
+            return climb(self._problem(few, shape), settings.priors, start, settings.objective, evaluations)
+
+        def height(fit: Fit, shape: Shape) -> float:
+            return fit.score - (self._one_sided if shape else 0.0)
+
+        fits = [(climbed(shape, start, min(evaluations, TRIAL_EVALUATIONS)), shape) for shape, start, evaluations in starts]
+        top = max(height(*fit) for fit in fits)
+        for i, (_, _, evaluations) in enumerate(starts):
+            fit, shape = fits[i]
+            if evaluations > TRIAL_EVALUATIONS and height(fit, shape) >= top - BEHIND:
+                fits[i] = climbed(shape, fit, evaluations - TRIAL_EVALUATIONS), shape
+        return max(fits, key=lambda fit: height(*fit))
 
     def _cold_starts(self, few: NDArray[np.bool_]) -> list[tuple[Shape, Fit]]:
         """For each shape of the warp, the best of a few spread starts: short and long lengthscales, early and late knees, and

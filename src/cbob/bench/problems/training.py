@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 
 __all__ = ["train"]
 
@@ -28,6 +27,7 @@ def train(model: Any, X: Array, y: NDArray[Any]) -> Any:
 
 
 def _fit_stochastic(model: Any, X: Array, Y: Array, _weights: None, *_: Any) -> None:
+    from scipy.special import xlogy
     from sklearn.neural_network._stochastic_optimizers import AdamOptimizer
     from sklearn.utils import shuffle
 
