@@ -203,7 +203,7 @@ def test_results_added_between_asks_do_not_stop_the_turns_of_the_search() -> Non
         before = opt.state()["designed"]
         trial = opt.ask()
         designed.append(opt.state()["designed"] > before)
-        opt.tell(trial, violated=["g"])
+        opt.tell(trial, constraints={"g": 1.0 + i})
         for j in range(2):
             opt.add({"x": 0.01 + 0.03 * i, "y": 0.01 + 0.3 * j}, violated=["g"])
     assert sum(designed[2:]) == 3, designed

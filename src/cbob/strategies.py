@@ -220,6 +220,7 @@ STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
         # the paper: EICB with the potential of being the boundary
         "cbob": Climb(ExpectedImprovement, POB(resolution=RESOLUTION)),
         "cbob-mub": Climb(ExpectedImprovement, EMUB.adapted),  # the same with the most-uncertain boundary, adaptive scale
+        "autopob": Auto(ExpectedImprovement, POB(resolution=RESOLUTION)),
         "eic": Climb(ExpectedImprovement),  # expected improvement times the probability of feasibility
         "pi-cb": Climb(ProbabilityOfImprovement, POB(resolution=RESOLUTION)),  # probability of improvement, balanced
         "mesc": Entropy(),  # min-value entropy search with constraints
