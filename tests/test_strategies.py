@@ -91,6 +91,25 @@ def test_a_climb_maximises_the_product_that_its_name_stands_for(name: str) -> No
         assert value[i] == pytest.approx(expected, rel=1e-7)
 
 
+def test_auto_is_the_product_of_improvement_and_shifted_limits_explored_as_the_experience_allows() -> None:
+    """Promises kept on one limit and broken on the other; against integrals, each mean moved by its own shift."""
+    promised = np.column_stack([np.zeros(30), np.full(30, 0.3), np.full(30, 0.3)])
+    kept = np.column_stack([np.zeros(30), np.zeros(30), np.ones(30)])
+    given, recipe = replace(beliefs(), experience=Experience(promised, kept)), STRATEGIES["auto"]
+    assert isinstance(recipe, Climb)
+    shifts, balance = given.experience.shifts, given.experience.balance
+    assert shifts[0] > 1.0 and shifts[1] < -0.5 and balance < 0.1
+    rows = SPACE.spread(np.random.default_rng(3).random((6, 3)))
+    value = np.exp(recipe.acquisition(given)(rows))
+    marginals = [textbook_marginals(one, rows) for one in (given.objective, *given.limits)]
+    for i in range(len(rows)):
+        (mean, std), *limits = [(float(m[i]), float(s[i])) for m, s in marginals]
+        expected = exact.expected_improvement(mean, std, -0.5)
+        for by, (m, s) in zip(shifts, limits, strict=True):
+            expected *= exact.dpof(balance * exact.pob(m + by * s, s), m + by * s, s)
+        assert value[i] == pytest.approx(expected, rel=1e-6)
+
+
 def test_the_adaptive_scale_is_near_the_largest_product_in_the_cube() -> None:
     given = beliefs()
     rows = SPACE.spread(np.random.default_rng(4).random((800, 3)))
@@ -106,7 +125,8 @@ def test_the_adaptive_scale_is_near_the_largest_product_in_the_cube() -> None:
 def test_it_proposes_a_row_that_a_trial_can_have_and_that_is_not_taken(name: str, limits: int) -> None:
     for seed in range(3):
         given = beliefs(seed=seed)
-        given = replace(given, limits=given.limits[:limits])
+        nothing = np.zeros((0, 1 + limits))
+        given = replace(given, limits=given.limits[:limits], experience=Experience(nothing, nothing))
         row = STRATEGIES[name].propose(given)
         np.testing.assert_array_equal(row, SPACE.snap(row[None])[0])
         assert not is_taken(row, given.taken)
@@ -124,7 +144,7 @@ def test_it_writes_to_nothing_and_repeats_itself_with_the_same_generator(name: s
     np.testing.assert_array_equal(*rows)
 
 
-@pytest.mark.parametrize("name", ["cbob", "cbob-mub", "eic", "pi-cb", "mesc"])
+@pytest.mark.parametrize("name", ["auto", "cbob", "cbob-mub", "eic", "pi-cb", "mesc"])
 def test_it_proposes_a_row_hardly_worse_than_the_best_of_many(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Acquisition] = []
 

@@ -77,7 +77,7 @@ class Optimizer:
         space: Space | Mapping[str, Parameter],
         *,
         constraints: str | Constraint | Iterable[str | Constraint] = (),
-        strategy: str | Strategy = "cbob",
+        strategy: str | Strategy = "auto",
         surrogate: str = "hlgp",
         direction: str = "minimize",
         initial: int | str | None = None,

@@ -9,13 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cbob.acquisition.base import Acquisition, Factor, Product
-from cbob.acquisition.calibration import Shifted, shift
+from cbob.acquisition.calibration import Damped, Shifted, feasible_share, shift
 from cbob.acquisition.entropy import GRID, SAMPLES, MinValueEntropy, sampled_minima
 from cbob.acquisition.feasibility import (
     EMUB,
@@ -44,8 +45,15 @@ class Experience:
     promised: Array  # (N, 1 + m), in standard deviations
     kept: Array  # (N, 1 + m), 1 or 0
 
-    def shift(self, column: int) -> float:
-        return shift(self.promised[:, column], self.kept[:, column])
+    @cached_property
+    def shifts(self) -> list[float]:
+        """By how many deviations each limit promises too much."""
+        return [shift(promised, kept) for promised, kept in zip(self.promised.T[1:], self.kept.T[1:], strict=True)]
+
+    @cached_property
+    def balance(self) -> float:
+        """How much of the boundaries' weight the run can afford: the share of proposals that were feasible."""
+        return feasible_share(self.promised, self.kept)
 
 
 @dataclass(frozen=True)
@@ -106,32 +114,20 @@ class Climb(Strategy):
 
 @dataclass(frozen=True)
 class Auto(Climb):
-    """EIC whose every factor is shifted by what the run has taught about such promises."""
+    """EICB kept in balance by the run's own experience: what a limit promises is shifted by what came of such promises before,
+    and boundaries are explored in proportion to how often proposals have been feasible of late."""
+
+    boundary: Exploration = field(default_factory=lambda: POB(resolution=RESOLUTION))
 
     def acquisition(self, beliefs: Beliefs) -> Acquisition:
         assert beliefs.best is not None
-        factors = [self.improvement(beliefs.best), *self._limit_factors(beliefs)]
-        shifted = [Shifted(factor, by) for factor, by in zip(factors, self._shifts(beliefs), strict=True)]
-        return Product((beliefs.objective, *beliefs.limits), shifted)
+        explored = DynamicFeasibility(Damped(self.boundary, beliefs.experience.balance))
+        limits = [Shifted(explored, by) for by in beliefs.experience.shifts]
+        return Product((beliefs.objective, *beliefs.limits), [self.improvement(beliefs.best), *limits])
 
     def weighed(self, beliefs: Beliefs, names: Sequence[str]) -> Mapping[str, float]:
-        shifts = self._shifts(beliefs)
-        return dict(zip(("improvement", *names), shifts, strict=True))
-
-    def _shifts(self, beliefs: Beliefs) -> list[float]:
-        shifts = [beliefs.experience.shift(column) for column in range(1 + len(beliefs.limits))]
-        import os
-
-        mode = os.environ.get("AUTO", "obj+lim")
-        if "obj" not in mode:
-            shifts[0] = 0.0
-        if "lim" not in mode:
-            shifts[1:] = [0.0] * len(beliefs.limits)
-        if "pos" in mode:
-            shifts = [max(s, 0.0) for s in shifts]
-        if "neg" in mode:
-            shifts[1:] = [min(s, 0.0) for s in shifts[1:]]
-        return shifts
+        shifts = zip(names, beliefs.experience.shifts, strict=True)
+        return {"balance": beliefs.experience.balance} | {f"shift of {name}": by for name, by in shifts}
 
 
 @dataclass(frozen=True)
@@ -216,11 +212,10 @@ RESOLUTION = 0.01
 
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
     {
-        "auto": Auto(ExpectedImprovement),  # the default: EIC, with as much trust in each promise as the run has earned
+        "auto": Auto(),  # the default: EICB with as much balance, and as much trust in each limit, as the run has earned
         # the paper: EICB with the potential of being the boundary
         "cbob": Climb(ExpectedImprovement, POB(resolution=RESOLUTION)),
         "cbob-mub": Climb(ExpectedImprovement, EMUB.adapted),  # the same with the most-uncertain boundary, adaptive scale
-        "autopob": Auto(ExpectedImprovement, POB(resolution=RESOLUTION)),
         "eic": Climb(ExpectedImprovement),  # expected improvement times the probability of feasibility
         "pi-cb": Climb(ProbabilityOfImprovement, POB(resolution=RESOLUTION)),  # probability of improvement, balanced
         "mesc": Entropy(),  # min-value entropy search with constraints

@@ -22,20 +22,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from cbob.acquisition.base import Array, Factor, Slopes
+from cbob.acquisition.feasibility import Exploration
 from cbob.numerics import truncation
 
-__all__ = ["Shifted", "shift"]
+__all__ = ["Damped", "Shifted", "feasible_share", "shift"]
 
 HALF_LIFE = 15.0
 # A run of luck, or of bad luck, shall not switch a factor off.
 LEAST, MOST = -1.0, 4.0
+# No promise counts as surer than this many deviations: a surrogate that interpolates often errs by a hair where it is certain.
+SUREST = 3.0
 
 
 def shift(promised: Array, kept: Array) -> float:
     """b from promises z (T,), oldest first, and what came of them: 1 kept, 0 broken, NaN unknown."""
     age = np.arange(len(promised))[::-1]
     known = np.isfinite(promised) & np.isfinite(kept)
-    z, weight = promised[known], 0.5 ** (age[known] / HALF_LIFE)
+    z, weight = np.clip(promised[known], -SUREST, SUREST), 0.5 ** (age[known] / HALF_LIFE)
     sign = np.where(kept[known] > 0.5, 1.0, -1.0)
     b = 0.0
     for _ in range(50):  # Newton on a concave function
@@ -47,6 +50,29 @@ def shift(promised: Array, kept: Array) -> float:
         if abs(step) < 1e-9:
             break
     return min(max(b, LEAST), MOST)
+
+
+def feasible_share(promised: Array, kept: Array) -> float:
+    """The share of proposals that broke no limit, the latest weighing most; one half before there are any."""
+    proposed = np.isfinite(promised[:, 1:]).any(axis=1)
+    broke = (kept[:, 1:] == 0.0).any(axis=1)
+    age = np.arange(len(promised))[::-1]
+    weight = proposed * 0.5 ** (age / HALF_LIFE)
+    return float((0.5 + weight @ ~broke) / (1.0 + weight.sum()))
+
+
+@dataclass(frozen=True)
+class Damped(Exploration):
+    """So much of an exploration function."""
+
+    whole: Exploration
+    share: float
+
+    def rho(self, mean: Array, std: Array) -> Array:
+        return self.share * self.whole.rho(mean, std)
+
+    def slopes(self, mean: Array, std: Array) -> Slopes:
+        return Slopes(*(self.share * part for part in self.whole.slopes(mean, std)))
 
 
 @dataclass(frozen=True)
