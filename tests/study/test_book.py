@@ -14,7 +14,7 @@ from cbob.constraints import as_constraints
 from cbob.errors import StudyError
 from cbob.parameters import Categorical, Float, Int
 from cbob.space import Space
-from cbob.study.book import Book, Claim, Nothing
+from cbob.study.book import Book, Claim, Nothing, Template
 from cbob.study.plan import Plan
 from cbob.study.records import Record, records_of
 from cbob.study.report import FailureKind, Report
@@ -207,7 +207,7 @@ def test_burying_twice_or_too_late_changes_nothing(books: Callable[..., Book]) -
 
 def test_a_driver_killed_while_it_claimed_leaves_nothing_that_blocks(books: Callable[..., Book]) -> None:
     dead, book = books("dead"), books("a")
-    dead._create(None, token())  # a claim without parameters: the sampler was still thinking
+    dead._create(token(), Template())  # a claim without parameters: the sampler was still thinking
     assert book.claim(1, token()) is Nothing.WAIT
     book.bury({"dead": "its driver died"})
     claim = claimed(book, 1)
