@@ -16,7 +16,7 @@ was given the point of another withdraws.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from math import inf
@@ -28,7 +28,7 @@ from cbob.parameters import Categorical, Float, Int, Parameter
 from cbob.study.entries import Entries, Entry, comes_again, is_good, owed, place_of
 from cbob.study.names import ABANDONED, CLAIM, FAILURE, INTERRUPTED, LOG, LOST, SECONDS, WITHDRAWN
 from cbob.study.records import failure_of
-from cbob.study.writing import Created, Ending, writer_for
+from cbob.study.writing import Created, Ending, Point, writer_for
 
 if TYPE_CHECKING:
     import optuna
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Book", "Claim", "Nothing", "Template", "distribution_of"]
 
+LOOK = 60.0  # seconds after which a driver looks before it claims, whatever it saw last
 LONGEST_LOG = 8000  # characters: MySQL keeps no more than 64 KB in such a column
 
 
@@ -76,6 +77,8 @@ class Book:
         self.latest: Sequence[FrozenTrial] = ()  # all trials, as they were last read ...
         self.read_at = -inf  # ... and when, by time.monotonic()
         self._entries = Entries(self.distributions)
+        self._known: list[Entry] = []  # as last read for a claim ...
+        self._known_since = -inf  # ... and when
         # Tokens under which something may have been created, and the trials whose points were known when its point was chosen.
         self._used: dict[str, frozenset[int]] = {}
 
@@ -88,7 +91,7 @@ class Book:
 
     def claim(self, budget: int, token: str) -> Claim | Nothing:
         """The next trial to run, retries before new points. Claiming again with the same token claims nothing twice."""
-        entries = self._read()
+        entries = self._known if token not in self._used and self._leaves_room(budget) else self._read()
         mine = self._with_token(entries, token)
         if mine is None:
             counted = sum(entry.counted for entry in entries)
@@ -98,9 +101,8 @@ class Book:
                 return Nothing.WAIT
             template = self._template(entries)
             created = self._create(token, template)
-            if template.params and created.number == len(entries):  # nobody came in between: what was read still holds
-                params, attempt, retry_of = dict(template.params), template.attempt, template.retry_of
-                return Claim(created.trial_id, created.number, params, attempt, retry_of)
+            if created.params and created.number == len(entries):  # nobody came in between: what was read still holds
+                return Claim(created.trial_id, created.number, created.params, template.attempt, template.retry_of)
             mine, entries = self._found(token)
         if mine.trial.state.is_finished():  # withdrawn before, by a commit whose answer did not come through
             return Nothing.WAIT
@@ -158,7 +160,17 @@ class Book:
     # ---- how it works ----
 
     def _read(self) -> list[Entry]:
-        return self._entries.of(self.trials())
+        self._known = self._entries.of(self.trials())
+        self._known_since = time.monotonic()
+        return self._known
+
+    def _leaves_room(self, budget: int) -> bool:
+        """Whether there is no need to look before a claim: what was read a while ago leaves enough of the budget even if
+        everybody has claimed once more since, and owes no retry. If that is wrong, the claim is withdrawn."""
+        if self.alone or time.monotonic() - self._known_since > LOOK:
+            return False
+        counted, running = sum(entry.counted for entry in self._known), sum(entry.running for entry in self._known)
+        return counted + 2 * running + 1 < budget and owed(self._known) is None
 
     def _with_token(self, entries: Sequence[Entry], token: str) -> Entry | None:
         if token not in self._used:
@@ -170,15 +182,30 @@ class Book:
         lost = owed(entries)
         if lost is not None:
             return self._retry(lost)
+        known = _with_points(entries)
+        if self._sampler.only_designs:
+            return Template(self._design(entries), known=known)
         if not self.alone or any(entry.running and entry.driver != self.driver for entry in entries):
             return Template()
-        number, known = len(entries), _with_points(entries)
+        number = len(entries)
         start = time.monotonic()
-        params = self._sampler.propose(
-            self.study, self.distributions, [entry.trial for entry in entries], number=number, place=place_of(number, entries)
-        )
+        trials, place = [entry.trial for entry in entries], place_of(number, entries)
+        params = self._sampler.propose(self.study, self.distributions, trials, number=number, place=place)
         self.proposing += time.monotonic() - start
         return Template(params, known=known)
+
+    def _design(self, entries: Sequence[Entry]) -> Callable[[int], Mapping[str, Any]]:
+        """The point of the design for a trial that gets a number behind these; none if they have it."""
+        points = {entry.point for entry in entries}
+        start = time.monotonic()
+        self._sampler.design(self.distributions, place_of(len(entries), entries))  # now, not in a transaction
+        self.proposing += time.monotonic() - start
+
+        def point(number: int) -> Mapping[str, Any]:
+            params = self._sampler.design(self.distributions, place_of(len(entries), entries) + number - len(entries))
+            return {} if self._entries.point(params) in points else params
+
+        return point
 
     def _retry(self, lost: Entry) -> Template:
         point = () if lost.point is None else lost.point
@@ -189,7 +216,7 @@ class Book:
         """A running trial of ours, in one step."""
         claim = {"driver": self.driver, "token": token, "attempt": template.attempt, "retry_of": template.retry_of}
         self._used[token] = template.known
-        return self.writer.create(template.params, {CLAIM: claim})
+        return self.writer.create(template.point, {CLAIM: claim})
 
     def _found(self, token: str) -> tuple[Entry, list[Entry]]:
         """Our trial of this token, and all there are."""
@@ -224,6 +251,7 @@ class Book:
             kind, reason = ABANDONED, f"{reason}, for the {self.retries + 1}. time"
         if trial.state.is_finished():
             return False
+        self._known_since = -inf  # there may be a retry to claim
         return self.writer.end(trial._trial_id, Ending({FAILURE: {"kind": kind, "reason": reason}}))
 
 
@@ -231,7 +259,7 @@ class Book:
 class Template:
     """What a claim is created with; no parameters where the sampler is still to be asked."""
 
-    params: Mapping[str, Any] = field(default_factory=dict)
+    point: Point = field(default_factory=dict)
     attempt: int = 0
     retry_of: int | None = None
     known: frozenset[int] = frozenset()  # the trials whose points were known when this one was chosen

@@ -52,8 +52,8 @@ class Entries:
         self._finished: dict[int, Entry] = {}
 
     def of(self, trials: Iterable[FrozenTrial]) -> list[Entry]:
-        """The entries of all these, in the same order."""
-        return [self._finished.get(trial.number) or self._read(trial) for trial in trials]
+        """The entries of all trials of a study, in order of their numbers."""
+        return [self._finished.get(number) or self._read(trial) for number, trial in enumerate(trials)]
 
     def point(self, params: Mapping[str, Any]) -> Point:
         """A point of the space, as entries have it."""

@@ -8,7 +8,7 @@ Optuna's calls would have stored; they do the work wherever something is not as 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from optuna.storages import BaseStorage, RDBStorage
     from sqlalchemy.orm import Session
 
-__all__ = ["Created", "Ending", "Writer", "writer_for"]
+__all__ = ["Created", "Ending", "Point", "Writer", "writer_for"]
+
+Point = Mapping[str, Any] | Callable[[int], Mapping[str, Any]]  # parameters (none yet: empty), or those of a number
 
 KNOWN_SCHEMA = 12  # the version of Optuna's tables that `Tables` knows
 
@@ -40,6 +42,7 @@ class Created:
 
     trial_id: int
     number: int | None  # in its study, where that is known without reading
+    params: Mapping[str, Any]
 
 
 class Writer:
@@ -48,18 +51,25 @@ class Writer:
     def __init__(self, storage: BaseStorage, study_id: int, distributions: Mapping[str, BaseDistribution]) -> None:
         self.storage, self.study_id, self.distributions = storage, study_id, distributions
 
-    def create(self, params: Mapping[str, Any], system_attrs: Mapping[str, Any]) -> Created:
-        """A running trial, in one step."""
+    def create(self, point: Point, system_attrs: Mapping[str, Any]) -> Created:
+        """A running trial with its point, in one step; in two where the point depends on the number."""
         from optuna.trial import TrialState, create_trial
 
+        params = {} if callable(point) else dict(point)
         trial = create_trial(
             state=TrialState.RUNNING,
-            params=dict(params),
+            params=params,
             distributions={name: self.distributions[name] for name in params},
             system_attrs=dict(system_attrs),
         )
         trial.datetime_start = datetime.now()
-        return Created(self.storage.create_new_trial(self.study_id, trial), None)
+        trial_id = self.storage.create_new_trial(self.study_id, trial)
+        if not callable(point):
+            return Created(trial_id, None, params)
+        number = self.storage.get_trial_number_from_id(trial_id)
+        if params := dict(point(number)):
+            self.place(trial_id, params)
+        return Created(trial_id, number, params)
 
     def place(self, trial_id: int, params: Mapping[str, Any]) -> bool:
         """Give a running trial its point; False if it was taken for lost meanwhile. Others see the whole point at once."""
@@ -104,7 +114,7 @@ class Tables(Writer):
         super().__init__(storage, study_id, distributions)
         self.engine = backend.engine
 
-    def create(self, params: Mapping[str, Any], system_attrs: Mapping[str, Any]) -> Created:
+    def create(self, point: Point, system_attrs: Mapping[str, Any]) -> Created:
         from optuna.storages._rdb import models
         from optuna.trial import TrialState
         from sqlalchemy import insert
@@ -115,11 +125,12 @@ class Tables(Writer):
             trial = models.TrialModel(study_id=self.study_id, state=TrialState.RUNNING, datetime_start=datetime.now())
             session.add(trial)
             session.flush()
-            created = Created(int(trial.trial_id), int(trial.count_past_trials(session)))
-            trial.number = created.number
-            self._insert_params(session, created.trial_id, params)
-            session.execute(insert(models.TrialSystemAttributeModel), _rows(created.trial_id, system_attrs))
-        return created
+            trial_id, number = int(trial.trial_id), int(trial.count_past_trials(session))
+            trial.number = number
+            params = dict(point(number)) if callable(point) else dict(point)
+            self._insert_params(session, trial_id, params)
+            session.execute(insert(models.TrialSystemAttributeModel), _rows(trial_id, system_attrs))
+        return Created(trial_id, number, params)
 
     def place(self, trial_id: int, params: Mapping[str, Any]) -> bool:
         from sqlalchemy.exc import IntegrityError

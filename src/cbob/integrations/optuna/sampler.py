@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution, FloatDistribution
 from optuna.samplers import BaseSampler
 from optuna.study import Study, StudyDirection
@@ -29,16 +30,20 @@ from cbob.integrations.optuna.history import PROPOSED, History, Limit, Placed, S
 from cbob.integrations.optuna.spaces import Codec
 from cbob.observations import direction_sign
 from cbob.optimizer import Optimizer
-from cbob.strategies import Strategy
+from cbob.space import Space
+from cbob.strategies import Strategy, as_strategy
 from cbob.trials import Trial
 
 __all__ = ["CBOBSampler", "checkpoint"]
+
+Array = NDArray[np.float64]
 
 _ANY = FloatDistribution(0.0, 1.0)  # stands for a space that is not yet known
 
 FORESEEN = 3  # asks of other workers that are foreseen, each at the cost of an ask; with more, the space is filled instead
 TRIES = 3  # asks until a point is taken although another worker has taken much the same in the meantime
 CLOSE = 0.01  # how near it may be, in the unit cube
+ROWS = 6  # at least 2^6 rows of the design are made at once
 BELIEVED = 200  # points that are believed at most, the latest: each costs as much as a trial that was told
 
 
@@ -68,10 +73,17 @@ class CBOBSampler(BaseSampler):
         self._memories: dict[str, Any] = {}  # the last checkpoint's, by what they depend on
         self._seen: dict[int, Seen] = {}
         self._last_codec: tuple[Any, Codec] | None = None
+        self._rows: tuple[Space, Array] | None = None  # of the design
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_lock": None, "_seen": {}, "_last_codec": None, "_memories": {}}  # what is kept only saves time
+        return vars(self) | {
+            "_lock": None,
+            "_seen": {},
+            "_last_codec": None,
+            "_rows": None,
+            "_memories": {},
+        }  # what is kept only saves time
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=threading.Lock())
@@ -137,6 +149,17 @@ class CBOBSampler(BaseSampler):
         """
         return self._next(study, self._history(trials, number), search_space, place)[0]
 
+    @property
+    def only_designs(self) -> bool:
+        """Whether the strategy is nothing but the space-filling design, which needs to know of no trials."""
+        return not as_strategy(self._strategy)[1].uses_models
+
+    def design(self, search_space: Mapping[str, BaseDistribution], place: int) -> dict[str, Any]:
+        """The point of one row of the space-filling design."""
+        with self._lock:
+            codec = self._codec(search_space, {})
+            return codec.decode({} if codec.space is None else codec.space.decode(self._row(codec.space, place)))
+
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
@@ -197,7 +220,7 @@ class CBOBSampler(BaseSampler):
         engine = self._engine(codec, [limit.constraint for limit in known.limits], direction, self.seed, strategy)
         by_design = not engine.strategy.uses_models or len(known) + history.silent < engine.initial or not known.told
         if by_design:  # nobody has to be foreseen: each trial has a row of its own
-            row = codec.space.sobol(1, seed=self.seed, skip=place)[0]
+            row = self._row(codec.space, place)
             if not is_taken(row, known.taken(codec.space.width)):
                 return codec.decode(codec.space.decode(row)), True
             return codec.decode(self._resumed(engine, known, place).ask().params), False
@@ -205,6 +228,12 @@ class CBOBSampler(BaseSampler):
         for _ in range(history.silent):
             optimizer.ask()
         return codec.decode(optimizer.ask().params), False
+
+    def _row(self, space: Space, place: int) -> Array:
+        """A row of the space-filling design. They are made in blocks, as long as all before."""
+        if self._rows is None or self._rows[0] is not space or len(self._rows[1]) <= place:
+            self._rows = space, space.sobol(1 << max(place.bit_length(), ROWS), seed=self.seed)
+        return self._rows[1][place]  # type: ignore[no-any-return]
 
     def _codec(self, search_space: Mapping[str, BaseDistribution], only: Mapping[str, tuple[float, ...]]) -> Codec:
         """The codec of the last ask if it is of the same space: trials keep their rows by it."""
