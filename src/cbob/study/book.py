@@ -102,7 +102,7 @@ class Book:
             template = self._template(entries)
             created = self._create(token, template)
             if created.params and created.number == len(entries):  # nobody came in between: what was read still holds
-                return Claim(created.trial_id, created.number, created.params, template.attempt, template.retry_of)
+                return self._claimed(created.trial_id, created.number, created.params, template.attempt, template.retry_of)
             mine, entries = self._found(token)
         if mine.trial.state.is_finished():  # withdrawn before, by a commit whose answer did not come through
             return Nothing.WAIT
@@ -114,7 +114,7 @@ class Book:
             mine, entries = self._found(token)
         if mine.retry_of is None and comes_again(mine, entries, self._used[token]):
             return self._withdraw(mine)
-        return Claim(mine.trial._trial_id, mine.number, dict(mine.trial.params), mine.attempt, mine.retry_of)
+        return self._claimed(mine.trial._trial_id, mine.number, mine.trial.params, mine.attempt, mine.retry_of)
 
     def finish(self, claim: Claim, report: Report) -> bool:
         """Store what came of a trial; False if it was taken for lost in the meantime."""
@@ -217,6 +217,10 @@ class Book:
         claim = {"driver": self.driver, "token": token, "attempt": template.attempt, "retry_of": template.retry_of}
         self._used[token] = template.known
         return self.writer.create(template.point, {CLAIM: claim})
+
+    def _claimed(self, trial_id: int, number: int, params: Mapping[str, Any], attempt: int, retry_of: int | None) -> Claim:
+        in_order = {name: params[name] for name in self.distributions}
+        return Claim(trial_id, number, in_order, attempt, retry_of)
 
     def _found(self, token: str) -> tuple[Entry, list[Entry]]:
         """Our trial of this token, and all there are."""
