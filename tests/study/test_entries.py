@@ -4,7 +4,7 @@ import optuna
 from optuna.distributions import FloatDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from cbob.study.entries import Entries, Entry, comes_again, is_good, owed, place_of
+from cbob.study.entries import Entries, Entry, Known, comes_again, is_good, owed, place_of
 
 SPACE = {"x": FloatDistribution(0.0, 1.0)}
 
@@ -59,10 +59,15 @@ def test_a_claim_is_good_while_fewer_come_before_it_than_the_budget_allows() -> 
 def test_a_point_comes_again_if_it_was_not_known_when_it_was_chosen() -> None:
     def again(other: FrozenTrial, *more: FrozenTrial, known: bool = False) -> bool:
         found = entries(other, trial(0.1), *more)
-        return comes_again(found[1], found, frozenset({0} if known else ()))
+        return comes_again(found[1], found, Known.of(found[:1]) if known else Known())
 
     assert again(trial(0.1)) and again(trial(0.1, *DONE))
     assert not again(trial(0.2)) and not again(trial(0.1, *WITHDRAWN))
     assert not again(trial(0.1, *DONE), known=True)  # nothing else was left to ask for
     assert again(trial(0.1, *LOST), known=True) and again(trial(0.1, failure="it died"), known=True)
     assert again(trial(0.1, *LOST), trial(0.1, *DONE, retry_of=0), known=True)  # its retry has the point
+
+
+def test_what_was_known_are_the_points_that_were_there() -> None:
+    known = Known.of(entries(trial(0.1), trial(None), trial(0.3)))
+    assert [number in known for number in range(4)] == [True, False, True, False]

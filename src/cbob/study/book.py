@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from cbob.integrations.optuna.reports import report as reported
 from cbob.integrations.optuna.sampler import CBOBSampler
 from cbob.parameters import Categorical, Float, Int, Parameter
-from cbob.study.entries import Entries, Entry, comes_again, is_good, owed, place_of
+from cbob.study.entries import Entries, Entry, Known, comes_again, is_good, owed, place_of
 from cbob.study.names import ABANDONED, CLAIM, FAILURE, INTERRUPTED, LOG, LOST, SECONDS, WITHDRAWN
 from cbob.study.records import failure_of
 from cbob.study.writing import Created, Ending, Point, writer_for
@@ -80,7 +80,7 @@ class Book:
         self._known: list[Entry] = []  # as last read for a claim ...
         self._known_since = -inf  # ... and when
         # Tokens under which something may have been created, and the trials whose points were known when its point was chosen.
-        self._used: dict[str, frozenset[int]] = {}
+        self._used: dict[str, Known] = {}
 
     def trials(self) -> Sequence[FrozenTrial]:
         """All trials in order of their numbers."""
@@ -182,7 +182,7 @@ class Book:
         lost = owed(entries)
         if lost is not None:
             return self._retry(lost)
-        known = _with_points(entries)
+        known = Known.of(entries)
         if self._sampler.only_designs:
             return Template(self._design(entries), known=known)
         if not self.alone or any(entry.running and entry.driver != self.driver for entry in entries):
@@ -231,7 +231,7 @@ class Book:
 
     def _ask_for(self, mine: Entry, entries: Sequence[Entry], token: str) -> bool:
         """Give a claim of ours the point that the sampler proposes; False if it was taken for lost meanwhile."""
-        self._used[token] = _with_points(entries)
+        self._used[token] = Known.of(entries)
         start = time.monotonic()
         trials, place = [entry.trial for entry in entries], place_of(mine.number, entries)
         proposed = self._sampler.choose(self.study, mine.trial, self.distributions, trials=trials, place=place)
@@ -266,7 +266,7 @@ class Template:
     point: Point = field(default_factory=dict)
     attempt: int = 0
     retry_of: int | None = None
-    known: frozenset[int] = frozenset()  # the trials whose points were known when this one was chosen
+    known: Known = field(default_factory=Known)  # the trials whose points were known when this one was chosen
 
 
 class _Told(dict[str, Any]):
@@ -296,10 +296,6 @@ def _told(report: Report) -> Mapping[str, Any]:
     if report.log:
         told[LOG] = report.log[-LONGEST_LOG:]
     return told
-
-
-def _with_points(entries: Sequence[Entry]) -> frozenset[int]:
-    return frozenset(entry.number for entry in entries if entry.point is not None)
 
 
 def distribution_of(parameter: Parameter) -> BaseDistribution:

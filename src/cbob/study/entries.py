@@ -5,7 +5,7 @@ An entry is read once from a finished trial, which never changes; so a claim amo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.trial import FrozenTrial
 
-__all__ = ["Entries", "Entry", "comes_again", "is_good", "owed", "place_of"]
+__all__ = ["Entries", "Entry", "Known", "comes_again", "is_good", "owed", "place_of"]
 
 Point = tuple[Any, ...]
 
@@ -91,6 +91,21 @@ class Entries:
         return tuple(spot.to_external_repr(proposed[name]) for name, spot in self.distributions.items())
 
 
+@dataclass(frozen=True)
+class Known:
+    """The trials whose points were known when all trials were read."""
+
+    count: int = 0
+    without: frozenset[int] = frozenset()  # those that had none yet: few, so that keeping this costs little
+
+    @classmethod
+    def of(cls, entries: Sequence[Entry]) -> Known:
+        return cls(len(entries), frozenset(entry.number for entry in entries if entry.point is None))
+
+    def __contains__(self, number: object) -> bool:
+        return isinstance(number, int) and number < self.count and number not in self.without
+
+
 def owed(entries: Sequence[Entry]) -> Entry | None:
     """The first lost trial that has to be tried again. One without a point, or whose point another trial has, is owed nothing:
     it was lost while it asked."""
@@ -114,7 +129,7 @@ def is_good(mine: Entry, entries: Sequence[Entry], budget: int) -> bool:
     return all(entry.point != mine.point for entry in entries if entry.number != mine.number and not entry.lost)
 
 
-def comes_again(mine: Entry, entries: Sequence[Entry], known: frozenset[int]) -> bool:
+def comes_again(mine: Entry, entries: Sequence[Entry], known: Container[int]) -> bool:
     """Whether a new point is one that another trial was given while the sampler chose it: by another driver that asked at
     the same time, or because the trial that had it was being lost, which the sampler takes no notice of, and retried. The
     sampler knew the points of the trials in `known`, and repeats one only where nothing else is left."""
