@@ -60,6 +60,7 @@ def crowd(storage: str, folder: Path, drivers: int, trials: int) -> dict[str, An
     return {
         "drivers": drivers,
         "budget": trials,
+        "strategy": study.strategy,
         "exit codes": {str(code): count for code, count in codes.items()},
         "trials": dict(status),
         "problems": study.problems,

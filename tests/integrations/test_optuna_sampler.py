@@ -19,6 +19,8 @@ from cbob import Constraint
 from cbob.errors import CbobError, StrategyError
 from cbob.integrations.optuna import CBOBSampler, mark_lost, report
 from cbob.integrations.optuna.sampler import checkpoint
+from cbob.integrations.optuna.spaces import Codec
+from cbob.optimizer import Optimizer
 from cbob.strategies import STRATEGIES, Beliefs, Strategy
 
 SPOTS: dict[str, BaseDistribution] = {
@@ -309,3 +311,22 @@ def test_checkpoints_lag_behind_by_an_eighth_at_most() -> None:
 def test_a_constraint_object_serves_as_well_as_its_text() -> None:
     by_text, by_object = sampler(), sampler(constraints=[Constraint("heat", 65.0)])
     assert by_text._constraints == by_object._constraints
+
+
+def test_a_row_of_the_design_is_what_the_engine_asks_in_its_place() -> None:
+    mine = sampler(strategy="sobol")
+    engine = Optimizer(Codec(SPOTS).space or {}, strategy="sobol", seed=5)
+    assert mine.only_designs and not sampler().only_designs
+    for place in range(70):
+        trial = engine.ask()
+        assert mine.design(SPOTS, place) == Codec(SPOTS).decode(trial.params)
+        engine.tell(trial, 0.0)
+
+
+@pytest.mark.parametrize("told", [4, 12])
+def test_what_is_proposed_for_a_trial_to_be_is_what_it_would_ask_itself(told: int) -> None:
+    study = optuna.create_study(sampler=sampler(initial=8))
+    for _ in range(told):
+        finish(study, study.ask(SPOTS))
+    proposed = sampler(initial=8).propose(study, SPOTS, study.get_trials(), number=told)
+    assert proposed == study.ask(SPOTS).params

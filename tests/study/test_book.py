@@ -3,7 +3,8 @@
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import optuna
 import pytest
@@ -14,11 +15,12 @@ from cbob.constraints import as_constraints
 from cbob.errors import StudyError
 from cbob.parameters import Categorical, Float, Int
 from cbob.space import Space
-from cbob.study.book import Book, Claim, Nothing
+from cbob.study.book import Book, Claim, Nothing, Template
 from cbob.study.plan import Plan
 from cbob.study.records import Record, records_of
 from cbob.study.report import FailureKind, Report
 from cbob.study.run import enter_study
+from cbob.study.writing import Created, Point
 
 SPACE = Space({"x": Float(0.0, 1.0), "n": Int(1, 1000, log=True), "kind": Categorical(["a", "b"])})
 Opener = Callable[[str], BaseStorage]
@@ -107,12 +109,18 @@ def test_storing_twice_stores_once(books: Callable[..., Book]) -> None:
     assert [record.value for record in records(book)] == [1.0]
 
 
-def test_many_drivers_at_once_never_overshoot_the_budget_or_share_a_point(books: Callable[..., Book]) -> None:
-    budget, problems = 24, list[BaseException]()
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("strategy", ["sobol", "cbob"])
+def test_many_drivers_at_once_never_overshoot_the_budget_or_share_a_point(
+    storage_url: str, open_url: Opener, strategy: str, alone: bool
+) -> None:
+    """Even if each of them believes that it is alone."""
+    budget, problems, mine = 24, list[BaseException](), plan(strategy=strategy, initial=200)
 
     def drive(name: str) -> None:
         try:
-            book = books(name)
+            book = Book(enter_study(mine, open_url(storage_url)), SPACE.parameters, driver=name, retries=2)
+            book.alone = alone
             while (claim := book.claim(budget, token())) is not Nothing.DONE:
                 if isinstance(claim, Claim):
                     book.finish(claim, Report(value=float(claim.number), readings={"load": 0.0}))
@@ -125,11 +133,77 @@ def test_many_drivers_at_once_never_overshoot_the_budget_or_share_a_point(books:
     for thread in threads:
         thread.join()
     assert problems == []
-    found = records(books("reader"))
+    found = records(Book(enter_study(mine, open_url(storage_url)), SPACE.parameters, driver="reader", retries=2))
     finished = [record for record in found if record.finished]
     assert len(finished) == budget
     assert Counter(record.status for record in found if not record.finished).keys() <= {"withdrawn"}
     assert max(Counter(tuple(record.params.values()) for record in finished).values()) == 1
+
+
+def test_drivers_of_a_design_withdraw_nothing_while_there_is_room(storage_url: str, open_url: Opener) -> None:
+    """Each trial has a row of its own, so that nobody ever gets the point of another."""
+    mine = plan()
+    several = [Book(enter_study(mine, open_url(storage_url)), SPACE.parameters, driver=str(n), retries=2) for n in range(3)]
+    claims = [claimed(several[turn % 3], 100) for turn in range(12)]
+    assert [claim.number for claim in claims] == list(range(12))
+    assert len({tuple(claim.params.values()) for claim in claims}) == 12
+    assert {tuple(claim.params) for claim in claims} == {SPACE.names}
+
+
+@pytest.mark.parametrize("strategy", ["sobol", "cbob"])
+def test_a_driver_asks_the_same_alone_and_in_company(storage_url: str, open_url: Opener, strategy: str) -> None:
+    def asked(alone: bool) -> list[object]:
+        book = Book(
+            enter_study(plan(strategy=strategy, initial=3, seed=5), open_url(storage_url)),
+            SPACE.parameters,
+            driver="a",
+            retries=5,
+        )
+        book.alone = alone
+        points = []
+        for _ in range(6):
+            claim = claimed(book)
+            points.append(claim.params)
+            book.finish(claim, Report(value=(claim.params["x"] - 0.3) ** 2, readings={"load": claim.params["x"]}))
+        return points
+
+    assert asked(alone=True) == asked(alone=False)
+
+
+def test_a_driver_that_is_alone_never_has_a_trial_without_a_point(books: Callable[..., Book]) -> None:
+    """Killed at any moment, it leaves either nothing or a trial whose point is known, to be tried again."""
+    book = books("a")
+    book.alone = True
+    for _ in range(3):
+        book.finish(claimed(book), Report(value=1.0, readings={"load": 0.0}))
+    seen: list[int] = []
+    created = book.writer.create
+
+    def killed(point: Point, system_attrs: Mapping[str, object]) -> Created:
+        created(point, system_attrs)
+        seen.extend(len(trial.params) for trial in book.trials())
+        raise KeyboardInterrupt
+
+    book.writer.create = killed  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        book.claim(10, token())
+    assert seen == [3, 3, 3, 3]
+
+
+@pytest.mark.parametrize("place", ["memory", "journal"])
+def test_storages_that_are_no_databases_serve_as_well(tmp_path: Path, open_url: Opener, place: str) -> None:
+    storage = optuna.storages.InMemoryStorage() if place == "memory" else open_url(f"journal:///{tmp_path}/log")
+    mine = plan()
+    book, other = (Book(enter_study(mine, storage), SPACE.parameters, driver=name, retries=2) for name in "ab")
+    for one in (book, other, book):
+        book.alone = True
+        one.finish(claimed(one), Report(value=1.0, readings={"load": 0.5}))
+    lost = claimed(other)
+    assert book.bury({"b": "its driver died"}) == [lost.number]
+    assert claimed(book).params == lost.params
+    found = records(book)
+    assert [record.status for record in found] == ["feasible"] * 3 + ["lost", "running"]
+    assert len({tuple(map(record.params.get, SPACE.names)) for record in found}) == 4
 
 
 def test_the_trial_of_a_dead_driver_is_lost_and_tried_again_first(books: Callable[..., Book]) -> None:
@@ -207,7 +281,7 @@ def test_burying_twice_or_too_late_changes_nothing(books: Callable[..., Book]) -
 
 def test_a_driver_killed_while_it_claimed_leaves_nothing_that_blocks(books: Callable[..., Book]) -> None:
     dead, book = books("dead"), books("a")
-    dead._create(None, token())  # a claim without parameters: the sampler was still thinking
+    dead._create(token(), Template())  # a claim without parameters: the sampler was still thinking
     assert book.claim(1, token()) is Nothing.WAIT
     book.bury({"dead": "its driver died"})
     claim = claimed(book, 1)

@@ -7,32 +7,39 @@ all before it, and a finished trial never changes again.
 A *claim* is a running trial. It is good if fewer trials before it count (finished or running) than the budget allows; since
 that number only ever falls, the budget cannot be overshot, whoever claims at the same time. A claim that is not good is
 withdrawn. A trial that died is *lost*; the claim of its retry names it, and the first claim that does is the good one.
+
+A driver that is alone asks first and creates the trial with its point, in one step. Where others ask at the same time, the
+claim comes first, so that each sees by the numbers of the trials who was before it. Either way it reads once more: whoever
+was given the point of another withdraws.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from cbob.integrations.optuna.reports import report as reported
+from cbob.integrations.optuna.sampler import CBOBSampler
 from cbob.parameters import Categorical, Float, Int, Parameter
-from cbob.study.names import ABANDONED, CLAIM, FAILURE, INTERRUPTED, LOG, LOST, PROPOSED, SECONDS, WITHDRAWN
-from cbob.study.records import failure_of, is_counted
+from cbob.study.entries import Entries, Entry, Known, comes_again, is_good, owed, place_of
+from cbob.study.names import ABANDONED, CLAIM, FAILURE, INTERRUPTED, LOG, LOST, SECONDS, WITHDRAWN
+from cbob.study.records import failure_of
+from cbob.study.writing import Created, Ending, Point, writer_for
 
 if TYPE_CHECKING:
     import optuna
     from optuna.distributions import BaseDistribution
-    from optuna.storages import BaseStorage
     from optuna.trial import FrozenTrial
 
     from cbob.study.report import Report
 
-__all__ = ["Book", "Claim", "Nothing", "distribution_of"]
+__all__ = ["Book", "Claim", "Nothing", "Template", "distribution_of"]
 
+LOOK = 60.0  # seconds after which a driver looks before it claims, whatever it saw last
 LONGEST_LOG = 8000  # characters: MySQL keeps no more than 64 KB in such a column
 
 
@@ -64,47 +71,57 @@ class Book:
         self.distributions = {name: distribution_of(parameter) for name, parameter in space.items()}
         self.driver = driver
         self.retries = retries
+        self.alone = False  # whether no other driver is known to live; if that is wrong, claims are withdrawn more often
+        self.writer = writer_for(self.storage, self.study_id, self.distributions)
         self.proposing = 0.0  # seconds that the sampler took
-        self._used: set[str] = set()  # tokens under which something may have been created
+        self.latest: Sequence[FrozenTrial] = ()  # all trials, as they were last read ...
+        self.read_at = -inf  # ... and when, by time.monotonic()
+        self._entries = Entries(self.distributions)
+        self._known: list[Entry] = []  # as last read for a claim ...
+        self._known_since = -inf  # ... and when
+        # Tokens under which something may have been created, and the trials whose points were known when its point was chosen.
+        self._used: dict[str, Known] = {}
 
-    def trials(self) -> list[FrozenTrial]:
+    def trials(self) -> Sequence[FrozenTrial]:
         """All trials in order of their numbers."""
-        return self.storage.get_all_trials(self.study_id, deepcopy=False)
+        began = time.monotonic()
+        self.latest = self.storage.get_all_trials(self.study_id, deepcopy=False)
+        self.read_at = began
+        return self.latest
 
     def claim(self, budget: int, token: str) -> Claim | Nothing:
         """The next trial to run, retries before new points. Claiming again with the same token claims nothing twice."""
-        trials = self.trials()
-        mine = self._with_token(trials, token)
+        entries = self._known if token not in self._used and self._leaves_room(budget) else self._read()
+        mine = self._with_token(entries, token)
         if mine is None:
-            counted = sum(map(is_counted, trials))
+            counted = sum(entry.counted for entry in entries)
             if counted >= budget:
                 return Nothing.DONE
-            if counted + sum(map(_is_running, trials)) >= budget:
+            if counted + sum(entry.running for entry in entries) >= budget:
                 return Nothing.WAIT
-            owed = _all_owed(trials, self.distributions)
-            mine, trials = self._create(owed[0] if owed else None, token)
-        if mine.state.is_finished():  # withdrawn before, by a commit whose answer did not come through
+            template = self._template(entries)
+            created = self._create(token, template)
+            if created.params and created.number == len(entries):  # nobody came in between: what was read still holds
+                return self._claimed(created.trial_id, created.number, created.params, template.attempt, template.retry_of)
+            mine, entries = self._found(token)
+        if mine.trial.state.is_finished():  # withdrawn before, by a commit whose answer did not come through
             return Nothing.WAIT
-        if not _is_good(mine, trials, budget, self.distributions):
-            self._lose(mine, WITHDRAWN)
-            return Nothing.WAIT
-        claim = _claim(mine)
-        params = self._params(mine)
-        if claim["retry_of"] is None and self._comes_again(mine, params, trials):
-            self._lose(mine, WITHDRAWN)
-            return Nothing.WAIT
-        return Claim(mine._trial_id, mine.number, params, int(claim["attempt"]), claim["retry_of"])
+        if not is_good(mine, entries, budget):
+            return self._withdraw(mine)
+        if mine.trial.params.keys() != self.distributions.keys():
+            if not self._ask_for(mine, entries, token):
+                return Nothing.WAIT
+            mine, entries = self._found(token)
+        if mine.retry_of is None and comes_again(mine, entries, self._used[token]):
+            return self._withdraw(mine)
+        return self._claimed(mine.trial._trial_id, mine.number, mine.trial.params, mine.attempt, mine.retry_of)
 
     def finish(self, claim: Claim, report: Report) -> bool:
         """Store what came of a trial; False if it was taken for lost in the meantime."""
-        complete = report.value is not None and report.failure is None
-        try:
-            self._write(claim.id, report)
-        except _already_finished():
-            pass
-        else:
-            if self._close(claim.id, [report.value] if complete and report.value is not None else None):
-                return True
+        told = _told(report)
+        value = report.value if report.failure is None else None
+        if self.writer.end(claim.id, Ending(told, self._sampler.attributes(told), value)):
+            return True
         stored = self.storage.get_trial(claim.id)
         return failure_of(stored)[0] != LOST  # else it is what we stored, by a commit whose answer did not come through
 
@@ -115,30 +132,26 @@ class Book:
     def adopt(self, late: Claim, report: Report, budget: int, token: str) -> bool:
         """Store the result of a trial that was taken for lost while it ran, as that of its retry; False if the retry is under
         way elsewhere, which will find the same."""
-        trials = self.trials()
-        mine = self._with_token(trials, token)
+        entries = self._read()
+        mine = self._with_token(entries, token)
         if mine is None:
-            if late.number in _taken_over(trials):
+            if any(entry.retry_of == late.number and not entry.withdrawn for entry in entries):
                 return False
-            mine, trials = self._create(trials[late.number], token)
-        if not mine.state.is_finished() and not _is_good(mine, trials, budget, self.distributions):
-            self._lose(mine, WITHDRAWN)
+            self._create(token, self._retry(entries[late.number]))
+            mine, entries = self._found(token)
+        if not mine.trial.state.is_finished() and not is_good(mine, entries, budget):
+            self._withdraw(mine)
             return False
-        return self.finish(Claim(mine._trial_id, mine.number, late.params, late.attempt + 1, late.number), report)
+        return self.finish(Claim(mine.trial._trial_id, mine.number, late.params, late.attempt + 1, late.number), report)
 
     def drivers(self) -> set[str]:
         """The other drivers that have trials running."""
-        found = {str(_claim(trial).get("driver")) for trial in self._running() if _claim(trial)}
-        return found - {self.driver}
+        return {entry.driver for entry in self._read() if entry.running and entry.driver} - {self.driver}
 
     def bury(self, dead: Mapping[str, str]) -> list[int]:
         """Mark the running trials of dead drivers as lost, or as abandoned once they were retried often enough."""
-        buried = []
-        for trial in self._running():
-            claim = _claim(trial)
-            if claim.get("driver") in dead and self._lose(trial, dead[claim["driver"]]):
-                buried.append(trial.number)
-        return buried
+        victims = [(entry, dead.get(entry.driver or "")) for entry in self._read() if entry.running]
+        return [entry.number for entry, reason in victims if reason and self._lose(entry.trial, reason)]
 
     def lose(self, claim: Claim, reason: str) -> None:
         """Mark a trial of our own as lost: its worker died."""
@@ -146,121 +159,143 @@ class Book:
 
     # ---- how it works ----
 
-    def _running(self) -> list[FrozenTrial]:
-        return [trial for trial in self.trials() if _is_running(trial)]
+    def _read(self) -> list[Entry]:
+        self._known = self._entries.of(self.trials())
+        self._known_since = time.monotonic()
+        return self._known
 
-    def _with_token(self, trials: Sequence[FrozenTrial], token: str) -> FrozenTrial | None:
+    def _leaves_room(self, budget: int) -> bool:
+        """Whether there is no need to look before a claim: what was read a while ago leaves enough of the budget even if
+        everybody has claimed once more since, and owes no retry. If that is wrong, the claim is withdrawn."""
+        if self.alone or time.monotonic() - self._known_since > LOOK:
+            return False
+        counted, running = sum(entry.counted for entry in self._known), sum(entry.running for entry in self._known)
+        return counted + 2 * running + 1 < budget and owed(self._known) is None
+
+    def _with_token(self, entries: Sequence[Entry], token: str) -> Entry | None:
         if token not in self._used:
             return None
-        return next((trial for trial in reversed(trials) if _claim(trial).get("token") == token), None)
+        return next((entry for entry in reversed(entries) if entry.token == token), None)
 
-    def _create(self, lost: FrozenTrial | None, token: str) -> tuple[FrozenTrial, list[FrozenTrial]]:
-        """A running trial of ours, in one step: a new one, or the retry of one that was lost."""
-        from optuna.trial import TrialState, create_trial
-
-        claim = {"driver": self.driver, "token": token, "attempt": 0, "retry_of": None}
-        params = {}
+    def _template(self, entries: Sequence[Entry]) -> Template:
+        """What the next claim is created with: the point of a lost trial, a new one, or none yet, where others ask as well."""
+        lost = owed(entries)
         if lost is not None:
-            spent = failure_of(lost)[1] != INTERRUPTED
-            claim |= {"attempt": int(_claim(lost)["attempt"]) + spent, "retry_of": lost.number}
-            params = _point(lost, self.distributions)
-        template = create_trial(
-            state=TrialState.RUNNING,
-            params=params,
-            distributions={name: self.distributions[name] for name in params},
-            system_attrs={CLAIM: claim},
-        )
-        template.datetime_start = datetime.now()
-        self._used.add(token)
-        self.storage.create_new_trial(self.study_id, template)
-        trials = self.trials()
-        mine = self._with_token(trials, token)
-        assert mine is not None
-        return mine, trials
-
-    def _params(self, mine: FrozenTrial) -> dict[str, Any]:
-        """Its parameters: those it has, or the sampler's proposal."""
-        if mine.params.keys() == self.distributions.keys():
-            return dict(mine.params)
+            return self._retry(lost)
+        known = Known.of(entries)
+        if self._sampler.only_designs:
+            return Template(self._design(entries), known=known)
+        if not self.alone or any(entry.running and entry.driver != self.driver for entry in entries):
+            return Template()
+        number = len(entries)
         start = time.monotonic()
-        proposed = self.study.sampler.sample_relative(self.study, mine, self.distributions)
+        trials, place = [entry.trial for entry in entries], place_of(number, entries)
+        params = self._sampler.propose(self.study, self.distributions, trials, number=number, place=place)
         self.proposing += time.monotonic() - start
-        for name, distribution in self.distributions.items():
-            if name not in mine.params:
-                self.storage.set_trial_param(mine._trial_id, name, distribution.to_internal_repr(proposed[name]), distribution)
-        fresh = {
-            name: spot.to_external_repr(spot.to_internal_repr(proposed[name])) for name, spot in self.distributions.items()
-        }
-        return fresh | {name: mine.params[name] for name in self.distributions if name in mine.params}
+        return Template(params, known=known)
 
-    def _comes_again(self, mine: FrozenTrial, params: Mapping[str, Any], before: Sequence[FrozenTrial]) -> bool:
-        """Whether a new point is one that another trial was given while the sampler chose it: by another driver that asked at
-        the same time, or because the trial that had it was being lost, which the sampler takes no notice of, and retried."""
-        trials = self.trials()
-        taken = _taken_over(trials)
-        known = {trial.number for trial in before if _point(trial, self.distributions)}
-        for trial in trials:
-            lost = FAILURE in trial.user_attrs and failure_of(trial)[0] in (LOST, None)  # or just about to be
-            if trial.number == mine.number or _is_withdrawn(trial) or trial.number in (taken if lost else known):
-                continue
-            if _point(trial, self.distributions) == params:
-                return True
-        return False
+    def _design(self, entries: Sequence[Entry]) -> Callable[[int], Mapping[str, Any]]:
+        """The point of the design for a trial that gets a number behind these; none if they have it."""
+        points = {entry.point for entry in entries}
+        start = time.monotonic()
+        self._sampler.design(self.distributions, place_of(len(entries), entries))  # now, not in a transaction
+        self.proposing += time.monotonic() - start
 
-    def _write(self, trial_id: int, report: Report) -> None:
-        """Everything but the state."""
-        trial = _Attributes(self.storage, trial_id)
-        failure = report.failure
-        reported(
-            trial,
-            readings=report.readings or None,
-            violated=report.violated,
-            satisfied=report.satisfied,
-            kind=None if failure is None else str(failure.kind),
-            reason=None if failure is None else failure.reason,
-        )
-        trial.set_user_attr(SECONDS, round(report.seconds, 6))
-        if report.log:
-            trial.set_user_attr(LOG, report.log[-LONGEST_LOG:])
+        def point(number: int) -> Mapping[str, Any]:
+            params = self._sampler.design(self.distributions, place_of(len(entries), entries) + number - len(entries))
+            return {} if self._entries.point(params) in points else params
+
+        return point
+
+    def _retry(self, lost: Entry) -> Template:
+        point = () if lost.point is None else lost.point
+        params = dict(zip(self.distributions, point, strict=False))
+        return Template(params, attempt=lost.next_attempt, retry_of=lost.number)
+
+    def _create(self, token: str, template: Template) -> Created:
+        """A running trial of ours, in one step."""
+        claim = {"driver": self.driver, "token": token, "attempt": template.attempt, "retry_of": template.retry_of}
+        self._used[token] = template.known
+        return self.writer.create(template.point, {CLAIM: claim})
+
+    def _claimed(self, trial_id: int, number: int, params: Mapping[str, Any], attempt: int, retry_of: int | None) -> Claim:
+        in_order = {name: params[name] for name in self.distributions}
+        return Claim(trial_id, number, in_order, attempt, retry_of)
+
+    def _found(self, token: str) -> tuple[Entry, list[Entry]]:
+        """Our trial of this token, and all there are."""
+        entries = self._read()
+        mine = self._with_token(entries, token)
+        assert mine is not None
+        return mine, entries
+
+    def _ask_for(self, mine: Entry, entries: Sequence[Entry], token: str) -> bool:
+        """Give a claim of ours the point that the sampler proposes; False if it was taken for lost meanwhile."""
+        self._used[token] = Known.of(entries)
+        start = time.monotonic()
+        trials, place = [entry.trial for entry in entries], place_of(mine.number, entries)
+        proposed = self._sampler.choose(self.study, mine.trial, self.distributions, trials=trials, place=place)
+        self.proposing += time.monotonic() - start
+        return self.writer.place(mine.trial._trial_id, proposed)
+
+    @property
+    def _sampler(self) -> CBOBSampler:
+        sampler = self.study.sampler
+        assert isinstance(sampler, CBOBSampler)
+        return sampler
+
+    def _withdraw(self, mine: Entry) -> Nothing:
+        self._lose(mine.trial, WITHDRAWN)
+        return Nothing.WAIT
 
     def _lose(self, trial: FrozenTrial, reason: str) -> bool:
         """Mark a running trial as lost or abandoned; False if somebody else was first."""
-        kind = LOST
-        if reason not in (INTERRUPTED, WITHDRAWN) and int(_claim(trial).get("attempt", 0)) >= self.retries:
+        kind, attempt = LOST, int((trial.system_attrs.get(CLAIM) or {}).get("attempt", 0))
+        if reason not in (INTERRUPTED, WITHDRAWN) and attempt >= self.retries:
             kind, reason = ABANDONED, f"{reason}, for the {self.retries + 1}. time"
         if trial.state.is_finished():
             return False
-        try:
-            self.storage.set_trial_user_attr(trial._trial_id, FAILURE, {"kind": kind, "reason": reason})
-        except _already_finished():
-            return False
-        return self._close(trial._trial_id, None)
-
-    def _close(self, trial_id: int, values: Sequence[float] | None) -> bool:
-        """The last write of a trial, after the sampler's own; False if the trial was finished before."""
-        from optuna.trial import TrialState
-
-        state = TrialState.FAIL if values is None else TrialState.COMPLETE
-        try:
-            self.study.sampler.after_trial(self.study, self.storage.get_trial(trial_id), state, values)
-            return bool(self.storage.set_trial_state_values(trial_id, state, values))
-        except _already_finished():
-            return False
+        self._known_since = -inf  # there may be a retry to claim
+        return self.writer.end(trial._trial_id, Ending({FAILURE: {"kind": kind, "reason": reason}}))
 
 
 @dataclass(frozen=True)
-class _Attributes:
-    """The user attributes of a trial of ours, which has none but those we give it."""
+class Template:
+    """What a claim is created with; no parameters where the sampler is still to be asked."""
 
-    storage: BaseStorage
-    trial_id: int
+    point: Point = field(default_factory=dict)
+    attempt: int = 0
+    retry_of: int | None = None
+    known: Known = field(default_factory=Known)  # the trials whose points were known when this one was chosen
+
+
+class _Told(dict[str, Any]):
+    """The user attributes of a trial of ours, which has none but those we give it."""
 
     @property
     def user_attrs(self) -> dict[str, Any]:
-        return {}
+        return self
 
     def set_user_attr(self, key: str, value: Any) -> None:
-        self.storage.set_trial_user_attr(self.trial_id, key, value)
+        self[key] = value
+
+
+def _told(report: Report) -> Mapping[str, Any]:
+    """All of a report but its value, as user attributes."""
+    told = _Told()
+    failure = report.failure
+    reported(
+        told,
+        readings=report.readings or None,
+        violated=report.violated,
+        satisfied=report.satisfied,
+        kind=None if failure is None else str(failure.kind),
+        reason=None if failure is None else failure.reason,
+    )
+    told[SECONDS] = round(report.seconds, 6)
+    if report.log:
+        told[LOG] = report.log[-LONGEST_LOG:]
+    return told
 
 
 def distribution_of(parameter: Parameter) -> BaseDistribution:
@@ -273,74 +308,3 @@ def distribution_of(parameter: Parameter) -> BaseDistribution:
         return IntDistribution(parameter.low, parameter.high, log=parameter.log)
     assert isinstance(parameter, Float)
     return FloatDistribution(parameter.low, parameter.high, log=parameter.log)
-
-
-def _already_finished() -> type[Exception]:
-    from optuna.exceptions import UpdateFinishedTrialError
-
-    return UpdateFinishedTrialError
-
-
-def _claim(trial: FrozenTrial) -> Mapping[str, Any]:
-    return trial.system_attrs.get(CLAIM) or {}
-
-
-def _is_running(trial: FrozenTrial) -> bool:
-    """Whether a driver runs it; trials enqueued or run by others do not use up the budget before they are finished."""
-    return trial.state.name == "RUNNING" and CLAIM in trial.system_attrs
-
-
-def _is_lost(trial: FrozenTrial) -> bool:
-    return failure_of(trial)[0] == LOST
-
-
-def _is_withdrawn(trial: FrozenTrial) -> bool:
-    return failure_of(trial) == (LOST, WITHDRAWN)
-
-
-def _taken_over(trials: Sequence[FrozenTrial]) -> set[int]:
-    """The lost trials whose retry was claimed."""
-    return {_claim(trial).get("retry_of", -1) for trial in trials if not _is_withdrawn(trial)}
-
-
-def _all_owed(trials: Sequence[FrozenTrial], distributions: Mapping[str, BaseDistribution]) -> list[FrozenTrial]:
-    """The lost trials that have to be tried again. One without a point, or whose point another trial has, is owed nothing: it
-    was lost while it asked."""
-    lost = [trial for trial in trials if _is_lost(trial) and not _is_withdrawn(trial)]
-    if not lost:
-        return []
-    taken = _taken_over(trials)
-    elsewhere = [_point(trial, distributions) for trial in trials if not _is_lost(trial)]
-    owed = []
-    for trial in lost:
-        point = _point(trial, distributions)
-        if trial.number not in taken and point and point not in elsewhere:
-            owed.append(trial)
-    return owed
-
-
-def _point(trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]) -> dict[str, Any]:
-    """What is or would have been tried; nothing if that is not known."""
-    if trial.params.keys() == distributions.keys():
-        return {name: trial.params[name] for name in distributions}
-    proposed = trial.system_attrs.get(PROPOSED) or {}
-    if not distributions.keys() <= proposed.keys():
-        return {}
-    return {name: spot.to_external_repr(proposed[name]) for name, spot in distributions.items()}
-
-
-def _is_good(
-    mine: FrozenTrial, trials: Sequence[FrozenTrial], budget: int, distributions: Mapping[str, BaseDistribution]
-) -> bool:
-    """Whether a claim may run; whatever is decided, no later trial changes it to the worse."""
-    before = [trial for trial in trials if trial.number < mine.number]
-    if sum(is_counted(trial) or _is_running(trial) for trial in before) >= budget:
-        return False
-    retry_of = _claim(mine).get("retry_of")
-    if retry_of is None:
-        return True
-    if any(_claim(trial).get("retry_of") == retry_of and not _is_withdrawn(trial) for trial in before):
-        return False
-    point = _point(mine, distributions)
-    others = (trial for trial in trials if trial.number != mine.number and not _is_lost(trial))
-    return all(_point(trial, distributions) != point for trial in others)

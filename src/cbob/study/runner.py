@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from cbob.errors import CbobError, StorageError, StudyError
 from cbob.study.book import Book, Claim, Nothing
 from cbob.study.liveness import PULSE, Card, Watch
+from cbob.study.names import DRIVER
 from cbob.study.records import Record
 from cbob.study.report import FailureKind, Report
 from cbob.study.storage import Patience, settle
@@ -28,7 +29,8 @@ __all__ = ["Evaluates", "Progress", "Runner", "Times", "View"]
 IDLE = (0.2, 1.0)  # seconds between looks for a trial to claim, while the rest of the budget runs elsewhere
 TICK = 0.25  # seconds between two looks of the view
 LOADS = 3  # tries to load what is evaluated
-COUNT = 1.0  # seconds between two counts of the whole study while nothing of ours ended
+COUNT = 1.0  # seconds between two readings of the whole study for the view, which sees what the slots read as well ...
+SHARE = 20  # ... or more, where reading would take more than one part in so many of the time
 
 
 class Evaluates(Protocol):
@@ -95,6 +97,7 @@ class Runner:
         self._asking = threading.Lock()
         self._changed = threading.Condition()
         self._busy = 0
+        self._news = False  # whether anything happened that the view has yet to see
         self._error: BaseException | None = None
         self._ended: list[int] = []  # numbers of our trials that the view has yet to hear of
         self._began = time.monotonic()
@@ -131,6 +134,7 @@ class Runner:
                 claim = self.patience(lambda: self.book.claim(self.budget, token), "claim a trial")  # noqa: B023
                 self.times.asking += time.monotonic() - asked
                 self.times.proposing = self.book.proposing
+            self._wake()
             if claim is Nothing.DONE:
                 return
             if not isinstance(claim, Claim):
@@ -139,6 +143,12 @@ class Runner:
                 self.times.waiting += time.monotonic() - start
                 continue
             self._evaluate(claim)
+
+    def _wake(self) -> None:
+        """Have the view see what changed, and slots that wait look again."""
+        with self._changed:
+            self._news = True
+            self._changed.notify_all()
 
     def _evaluate(self, claim: Claim) -> None:
         with self._changed:
@@ -153,7 +163,7 @@ class Runner:
             self.times.storing += time.monotonic() - start
             with self._changed:
                 self._busy -= 1
-                self._changed.notify_all()
+            self._wake()
 
     def _report(self, claim: Claim) -> Report:
         """What came of the evaluation. A process may be killed while it loads the function: that is tried again."""
@@ -183,7 +193,6 @@ class Runner:
             kept = self.patience(lambda: self.book.adopt(claim, report, self.budget, token), what)
             how = "its result is stored as that of its retry" if kept else "its retry is under way elsewhere"
             self.view.said(f"trial {claim.number} was taken for lost while it ran: {how}")
-        settle(self.patience.address)
         with self._changed:
             self._ended.append(claim.number)
 
@@ -201,10 +210,12 @@ class Runner:
 
     def _bury(self) -> None:
         def look() -> None:
-            drivers = self.book.drivers()
-            attrs = self.book.storage.get_study_system_attrs(self.book.study_id) if drivers else {}
-            dead = self.watch.dead(attrs, drivers)
-            for number in self.book.bury(dead) if dead else ():
+            book = self.book
+            cards = book.storage.get_study_system_attrs(book.study_id)
+            drivers = book.drivers() | {key.removeprefix(DRIVER) for key in cards if _is_open(key, cards[key])}
+            dead = self.watch.dead(cards, drivers)
+            book.alone = drivers - dead.keys() <= {book.driver}
+            for number in book.bury(dead) if dead else ():
                 self.view.said(f"trial {number} was lost with its driver; it will be tried again")
 
         self.patience(look, "look for drivers that died")
@@ -212,25 +223,33 @@ class Runner:
     # ---- the main thread ----
 
     def _show_until_ended(self, slots: list[threading.Thread]) -> None:
-        counted = 0.0
+        pause = COUNT
         while any(slot.is_alive() for slot in slots):
             with self._changed:
-                if not self._ended:
-                    self._changed.wait(TICK)
-            if self._ended or time.monotonic() - counted > COUNT:
+                self._changed.wait_for(lambda: self._news, TICK)
+                self._news = False
+            began = time.monotonic()
+            if began - self.book.read_at > pause:
+                self._show(read=True)
+                pause = max(COUNT, SHARE * (time.monotonic() - began))
+            elif self._ended:
                 self._show()
-                counted = time.monotonic()
-        self._show()
+        self._show(read=True)
 
-    def _show(self) -> None:
-        with self._changed:
-            ended, self._ended = self._ended, []
+    def _show(self, *, read: bool = False) -> None:
+        """Show the view what was read last, or what is to be read now."""
         try:
-            records = self.tally.records(self.book.trials())
+            trials = self.book.trials() if read else self.book.latest
         except Exception:  # the storage is away, as the slots will say
-            with self._changed:
-                self._ended = ended + self._ended
             return
+        with self._changed:
+            ended = [number for number in self._ended if number < len(trials) and trials[number].state.is_finished()]
+            self._ended = [number for number in self._ended if number not in ended]
+        if not ended and not read:
+            return
+        if ended:
+            settle(self.patience.address)  # what is shown as finished survives a power cut
+        records = self.tally.records(trials)
         progress = self._progress(records)
         for number in ended:
             self.view.finished(records[number], progress)
@@ -274,7 +293,12 @@ class Runner:
             slot.join()
         try:
             self._beat(ended=True)
-            self._show()
+            self._show(read=True)
         except CbobError as trouble:
             if error is None and self._error is None:
                 self._error = trouble
+
+
+def _is_open(key: str, card: Mapping[str, Any]) -> bool:
+    """Whether it is the card of a driver that did not say that it ended."""
+    return key.startswith(DRIVER) and not card["ended"]

@@ -13,22 +13,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from optuna.trial import FrozenTrial, TrialState
 
 from cbob.constraints import HUGE, NAME, RAN, Constraint
 from cbob.errors import TrialError, shown
 from cbob.integrations.optuna import reports
 from cbob.integrations.optuna.reports import FAILURE, LOST, READINGS
-from cbob.integrations.optuna.spaces import Distributions, internal
+from cbob.integrations.optuna.spaces import Codec, Distributions, internal
 from cbob.parameters import Value
 from cbob.trials import SATISFIED, UNKNOWN, VIOLATED, Reading, Trial, conclude
 
-__all__ = ["PROPOSED", "History", "Limit", "Seen", "margins_to_store"]
+__all__ = ["PROPOSED", "History", "Limit", "Placed", "Seen", "margins_to_store"]
 
 PROPOSED = "cbob:proposed"  # the stored values of all parameters proposed for a trial, from before it asks for the first
 RETRIED = "retry_history"  # where Optuna's RetryHeartbeatStaleTrialCallback lists the trials whose workers died
@@ -60,11 +62,20 @@ class Limit:
         return Reading.measured(self.constraint.reading_of(margin))
 
 
+@dataclass(frozen=True)
+class Placed:
+    """Where a trial lies in a space."""
+
+    point: Mapping[str, Value]
+    row: NDArray[np.float64]
+
+
 @dataclass(frozen=True, eq=False)
 class Seen:
     """One trial that counts."""
 
     frozen: FrozenTrial
+    _places: dict[Codec, Placed | None] = field(default_factory=dict)  # by the codec that asked last
 
     @property
     def number(self) -> int:
@@ -87,6 +98,14 @@ class Seen:
         if self.state == TrialState.COMPLETE or not own.keys() <= proposed.keys():
             return own
         return {**proposed, **own}
+
+    def placed(self, codec: Codec) -> Placed | None:
+        """Where it lies; None if it lies outside. It is kept for as long as the same codec asks."""
+        if codec not in self._places:
+            self._places.clear()
+            point = codec.encode(self.stored)
+            self._places[codec] = None if point is None or codec.space is None else Placed(point, codec.space.encode(point))
+        return self._places[codec]
 
     @cached_property
     def margins(self) -> dict[str, float]:
