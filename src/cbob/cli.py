@@ -140,7 +140,7 @@ def _best(options: argparse.Namespace) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    from cbob.study.views import outcome
+    from cbob.study.views import expectations, outcome
 
     record = _stored(options).trial(options.trial)
     if options.json:
@@ -152,6 +152,8 @@ def _show(options: argparse.Namespace) -> int:
         print(f"  {name} = {value!r}")
     for name, reading in record.readings.items():
         print(f"reading   {name}: {reading}")
+    for words in expectations(record):
+        print(f"expected  {words}")
     print(f"started   {record.started}   ended {record.ended}")
     if record.seconds is not None:
         print(f"took      {record.seconds:.3f} s")

@@ -112,6 +112,14 @@ class Forecast:
         """Plain JSON."""
         return {"limits": dict(self.limits), "improvement": self.improvement, "weighed": dict(self.weighed)}
 
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Forecast:
+        """The forecast that `to_dict` wrote."""
+        try:
+            return cls(**record)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise StateError(f"not a stored forecast: {shown(record)} ({error})") from error
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -192,7 +200,7 @@ class Trial:
             fields = dict(record)
             readings = {name: Reading.of(given) for name, given in fields.pop("readings").items()}
             foreseen = fields.pop("forecast", None)
-            forecast = None if foreseen is None else Forecast(**foreseen)
+            forecast = None if foreseen is None else Forecast.from_dict(foreseen)
             return cls(status=Status(fields.pop("status")), readings=readings, forecast=forecast, **fields)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise StateError(f"not a stored trial: {record!r} ({error})") from error

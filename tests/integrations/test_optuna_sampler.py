@@ -18,6 +18,7 @@ from optuna.trial import TrialState
 from cbob import Constraint
 from cbob.errors import CbobError, StrategyError
 from cbob.integrations.optuna import CBOBSampler, mark_lost, report
+from cbob.integrations.optuna.history import FORECAST, Seen
 from cbob.integrations.optuna.sampler import checkpoint
 from cbob.integrations.optuna.spaces import Codec
 from cbob.optimizer import Optimizer
@@ -329,4 +330,38 @@ def test_what_is_proposed_for_a_trial_to_be_is_what_it_would_ask_itself(told: in
     for _ in range(told):
         finish(study, study.ask(SPOTS))
     proposed = sampler(initial=8).propose(study, SPOTS, study.get_trials(), number=told)
-    assert proposed == study.ask(SPOTS).params
+    trial = study.ask(SPOTS)
+    assert proposed.params == trial.params
+    assert (proposed.forecast is None) == (told < 8)
+    stored = study.get_trials()[-1].system_attrs
+    assert stored.get(FORECAST) == (proposed.forecast and proposed.forecast.to_dict())
+
+
+def test_what_was_promised_of_a_trial_is_kept_with_it_and_counts_at_later_asks() -> None:
+    study = optuna.create_study(sampler=sampler(initial=8))
+    for _ in range(14):
+        finish(study, study.ask(SPOTS))
+    promised = [Seen(trial).forecast for trial in study.trials]
+    assert promised[:8] == [None] * 8 and None not in promised[8:]
+    assert promised[-1] is not None and promised[-1].limits.keys() >= {"heat", "it ran"}
+    mine, before = sampler(initial=8), study.get_trials()
+    shift = mine.propose(study, SPOTS, before, number=14).forecast
+    for trial in before:
+        if FORECAST in trial.system_attrs:  # that all of it had been held for certain
+            limits = dict.fromkeys(trial.system_attrs[FORECAST]["limits"], 3.0)
+            trial.system_attrs[FORECAST] = {"limits": limits, "improvement": None, "weighed": {}}
+    other = sampler(initial=8).propose(study, SPOTS, before, number=14).forecast
+    assert shift is not None and other is not None
+    assert other.weighed["balance"] == shift.weighed["balance"]
+    assert other.weighed["shift of it ran"] > shift.weighed["shift of it ran"]
+
+
+def test_an_enqueued_trial_is_not_held_to_what_was_promised_of_another_point() -> None:
+    study = optuna.create_study(sampler=CBOBSampler(seed=0, initial=2))
+    for _ in range(4):
+        study.tell(study.ask({"x": FloatDistribution(0, 1)}), 0.5)
+    study.enqueue_trial({"x": 0.125})
+    trial = study.ask({"x": FloatDistribution(0, 1)})
+    study.tell(trial, 0.25)
+    assert trial.params == {"x": 0.125}
+    assert [Seen(one).forecast is None for one in study.trials] == [True, True, False, False, True]

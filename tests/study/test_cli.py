@@ -68,7 +68,7 @@ def test_a_study_is_run_and_looked_at(folder: Path, capsys: pytest.CaptureFixtur
     assert best["number"] == status["best"]["number"]
     assert repr(best["value"]) in printed(capsys, "best", "bowl.toml")
     shown = printed(capsys, "show", str(best["number"]), "bowl.toml")
-    assert f"x = {best['params']['x']!r}" in shown and "reading   load" in shown
+    assert f"x = {best['params']['x']!r}" in shown and "reading   load" in shown and "expected  nothing" in shown
 
 
 def test_a_failed_trial_shows_its_kind_its_reason_and_its_log(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
@@ -9,7 +10,7 @@ from rich.console import Console
 from cbob.study.records import Record
 from cbob.study.runner import Progress
 from cbob.study.tally import Standing
-from cbob.study.views import JSONLines, Lines, Live, Quiet, counts, duration, outcome
+from cbob.study.views import JSONLines, Lines, Live, Quiet, counts, duration, expectations, outcome
 
 GOOD: dict[str, Any] = {
     "params": {"x": 0.25, "kind": "a"},
@@ -37,6 +38,13 @@ def test_an_outcome_is_said_in_a_few_words() -> None:
     assert outcome(BEST) == "1.5"
     assert outcome(TIMEOUT) == "timeout: it took longer than 3 s"
     assert outcome(BROKEN) == "broke load (7.25), x"
+
+
+def test_what_was_expected_of_a_trial_is_said_in_probabilities() -> None:
+    numbers = {"limits": {"load": 1.0, "it ran": -2.0}, "improvement": 0.0, "weighed": {"balance": 0.25}}
+    lines = expectations(replace(BEST, forecast=numbers))
+    assert lines == ["load holds with 84%", "it ran holds with 2%", "a new best with 50%, if it is feasible", "balance 0.25"]
+    assert expectations(BEST) == ["nothing: surrogates had no say"]
 
 
 def test_the_panel_shows_the_best_the_failures_the_workers_and_the_time_left() -> None:

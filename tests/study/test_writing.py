@@ -136,6 +136,16 @@ def test_drivers_that_create_at_the_same_moment_get_different_numbers(storage_ur
     assert sorted(number for number in numbers if number is not None) == list(range(20))
 
 
+def test_what_the_sampler_keeps_with_a_point_is_stored_with_it(study: optuna.Study) -> None:
+    for one in (writer(study), Writer(study._storage, study._study_id, SPACE)):
+        created = one.create({}, CLAIM)
+        study._storage.get_all_trials(study._study_id)  # as a book does before it places a point
+        for _ in range(2):  # doing it again is as good as once
+            assert one.place(created.trial_id, POINT, {"cbob:forecast": {"limits": {}}})
+        stored = study._storage.get_trial(created.trial_id)
+        assert stored.params == POINT and stored.system_attrs["cbob:forecast"] == {"limits": {}}
+
+
 def test_a_trial_takes_two_transactions(study: optuna.Study) -> None:
     mine, commits = writer(study), list[str]()
 

@@ -26,7 +26,7 @@ from cbob.integrations.optuna.reports import report as reported
 from cbob.integrations.optuna.sampler import CBOBSampler
 from cbob.parameters import Categorical, Float, Int, Parameter
 from cbob.study.entries import Entries, Entry, Known, comes_again, is_good, owed, place_of
-from cbob.study.names import ABANDONED, CLAIM, FAILURE, INTERRUPTED, LOG, LOST, SECONDS, WITHDRAWN
+from cbob.study.names import ABANDONED, CLAIM, FAILURE, FORECAST, INTERRUPTED, LOG, LOST, SECONDS, WITHDRAWN
 from cbob.study.records import failure_of
 from cbob.study.writing import Created, Ending, Point, writer_for
 
@@ -190,9 +190,9 @@ class Book:
         number = len(entries)
         start = time.monotonic()
         trials, place = [entry.trial for entry in entries], place_of(number, entries)
-        params = self._sampler.propose(self.study, self.distributions, trials, number=number, place=place)
+        proposal = self._sampler.propose(self.study, self.distributions, trials, number=number, place=place)
         self.proposing += time.monotonic() - start
-        return Template(params, known=known)
+        return Template(proposal.params, known=known, attrs=proposal.system_attrs)
 
     def _design(self, entries: Sequence[Entry]) -> Callable[[int], Mapping[str, Any]]:
         """The point of the design for a trial that gets a number behind these; none if they have it."""
@@ -210,13 +210,14 @@ class Book:
     def _retry(self, lost: Entry) -> Template:
         point = () if lost.point is None else lost.point
         params = dict(zip(self.distributions, point, strict=False))
-        return Template(params, attempt=lost.next_attempt, retry_of=lost.number)
+        attrs = {name: lost.trial.system_attrs[name] for name in (FORECAST,) if name in lost.trial.system_attrs}
+        return Template(params, attempt=lost.next_attempt, retry_of=lost.number, attrs=attrs)
 
     def _create(self, token: str, template: Template) -> Created:
         """A running trial of ours, in one step."""
         claim = {"driver": self.driver, "token": token, "attempt": template.attempt, "retry_of": template.retry_of}
         self._used[token] = template.known
-        return self.writer.create(template.point, {CLAIM: claim})
+        return self.writer.create(template.point, {CLAIM: claim, **template.attrs})
 
     def _claimed(self, trial_id: int, number: int, params: Mapping[str, Any], attempt: int, retry_of: int | None) -> Claim:
         in_order = {name: params[name] for name in self.distributions}
@@ -236,7 +237,7 @@ class Book:
         trials, place = [entry.trial for entry in entries], place_of(mine.number, entries)
         proposed = self._sampler.choose(self.study, mine.trial, self.distributions, trials=trials, place=place)
         self.proposing += time.monotonic() - start
-        return self.writer.place(mine.trial._trial_id, proposed)
+        return self.writer.place(mine.trial._trial_id, proposed.params, proposed.system_attrs)
 
     @property
     def _sampler(self) -> CBOBSampler:
@@ -267,6 +268,7 @@ class Template:
     attempt: int = 0
     retry_of: int | None = None
     known: Known = field(default_factory=Known)  # the trials whose points were known when this one was chosen
+    attrs: Mapping[str, Any] = field(default_factory=dict)  # what the sampler keeps with it
 
 
 class _Told(dict[str, Any]):

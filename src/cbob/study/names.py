@@ -12,6 +12,7 @@ BUDGET = "cbob:budget"  # user attribute of a study: the budget of the latest ru
 DRIVER = "cbob:driver:"  # system attributes of a study, one for each driver: its host, process and pulse
 
 PROPOSED = "cbob:proposed"  # system attribute of a trial, written by the sampler: what it proposed, as Optuna stores values
+FORECAST = "cbob:forecast"  # and what was expected of it, if surrogates had a say
 
 LOST = "lost"  # a kind of failure: its worker died; not held against the point, and tried again
 ABANDONED = "abandoned"  # lost once more than may be retried: held against the point, so that every study ends

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cbob.constraints import Constraint
 from cbob.errors import TrialError
-from cbob.study.names import CLAIM, FAILURE, LOG, LOST, READINGS, SATISFIED, SECONDS, VIOLATED, WITHDRAWN
+from cbob.study.names import CLAIM, FAILURE, FORECAST, LOG, LOST, READINGS, SATISFIED, SECONDS, VIOLATED, WITHDRAWN
 from cbob.trials import Trial, conclude
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class Record:
     started: datetime | None
     ended: datetime | None
     retry_of: int | None
+    forecast: Mapping[str, Any] | None = None  # what was expected of it, as a `cbob.trials.Forecast` writes it
 
     @property
     def finished(self) -> bool:
@@ -56,6 +57,7 @@ class Record:
             "started": None if self.started is None else self.started.isoformat(timespec="milliseconds"),
             "ended": None if self.ended is None else self.ended.isoformat(timespec="milliseconds"),
             "retry_of": self.retry_of,
+            "forecast": self.forecast,
             "log": self.log,
         }
 
@@ -103,6 +105,7 @@ def record_of(frozen: FrozenTrial, constraints: Sequence[Constraint]) -> Record:
         started=frozen.datetime_start,
         ended=frozen.datetime_complete,
         retry_of=frozen.system_attrs.get(CLAIM, {}).get("retry_of"),
+        forecast=frozen.system_attrs.get(FORECAST),
     )
 
 

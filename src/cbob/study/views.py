@@ -10,13 +10,26 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
+from cbob.numerics import ndtr
 from cbob.study.records import Record
 from cbob.study.runner import Progress
+from cbob.trials import Forecast
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-__all__ = ["JSONLines", "Lines", "Live", "Quiet", "counts", "duration", "outcome", "shown_number", "terminal_view"]
+__all__ = [
+    "JSONLines",
+    "Lines",
+    "Live",
+    "Quiet",
+    "counts",
+    "duration",
+    "expectations",
+    "outcome",
+    "shown_number",
+    "terminal_view",
+]
 
 
 class Quiet:
@@ -152,6 +165,17 @@ def outcome(record: Record) -> str:
     if record.status == "infeasible":
         return "broke " + ", ".join(_reading(name, record.readings[name]) for name in record.broke)
     return record.status if record.value is None else f"{shown_number(record.value)}, {record.status}"
+
+
+def expectations(record: Record) -> list[str]:
+    """Why this point: what the surrogates promised of it, and what the strategy made of that."""
+    if record.forecast is None:
+        return ["nothing: surrogates had no say"]
+    forecast = Forecast.from_dict(record.forecast)
+    lines = [f"{name} holds with {ndtr(z):.0%}" for name, z in forecast.limits.items()]
+    if forecast.improvement is not None:
+        lines.append(f"a new best with {ndtr(forecast.improvement):.0%}, if it is feasible")
+    return lines + [f"{name} {value:.2f}" for name, value in forecast.weighed.items()]
 
 
 def shown_number(value: object) -> str:

@@ -24,6 +24,8 @@ __all__ = ["Created", "Ending", "Point", "Writer", "writer_for"]
 
 Point = Mapping[str, Any] | Callable[[int], Mapping[str, Any]]  # parameters (none yet: empty), or those of a number
 
+NOTHING: Mapping[str, Any] = {}
+
 KNOWN_SCHEMA = 12  # the version of Optuna's tables that `Tables` knows
 
 
@@ -71,15 +73,17 @@ class Writer:
             self.place(trial_id, params)
         return Created(trial_id, number, params)
 
-    def place(self, trial_id: int, params: Mapping[str, Any]) -> bool:
+    def place(self, trial_id: int, params: Mapping[str, Any], system_attrs: Mapping[str, Any] = NOTHING) -> bool:
         """Give a running trial its point; False if it was taken for lost meanwhile. Others see the whole point at once."""
         from optuna.exceptions import UpdateFinishedTrialError
 
         stored = self._stored(params)
         try:
+            for key, value in system_attrs.items():
+                self.storage.set_trial_system_attr(trial_id, key, value)
             self.storage.set_trial_system_attr(trial_id, PROPOSED, stored)
-            for name, value in stored.items():
-                self.storage.set_trial_param(trial_id, name, value, self.distributions[name])
+            for name, number in stored.items():
+                self.storage.set_trial_param(trial_id, name, number, self.distributions[name])
         except UpdateFinishedTrialError:
             return False
         return True
@@ -132,7 +136,9 @@ class Tables(Writer):
             session.execute(insert(models.TrialSystemAttributeModel), _rows(trial_id, system_attrs))
         return Created(trial_id, number, params)
 
-    def place(self, trial_id: int, params: Mapping[str, Any]) -> bool:
+    def place(self, trial_id: int, params: Mapping[str, Any], system_attrs: Mapping[str, Any] = NOTHING) -> bool:
+        from optuna.storages._rdb import models
+        from sqlalchemy import insert
         from sqlalchemy.exc import IntegrityError
         from sqlalchemy.orm import Session
 
@@ -141,8 +147,10 @@ class Tables(Writer):
                 if _running(trial_id, session) is None:
                     return False
                 self._insert_params(session, trial_id, params)
+                if system_attrs:
+                    session.execute(insert(models.TrialSystemAttributeModel), _rows(trial_id, system_attrs))
         except IntegrityError:
-            return super().place(trial_id, params)
+            return super().place(trial_id, params, system_attrs)
         return True
 
     def end(self, trial_id: int, ending: Ending) -> bool:

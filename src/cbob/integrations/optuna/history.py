@@ -28,11 +28,12 @@ from cbob.integrations.optuna import reports
 from cbob.integrations.optuna.reports import FAILURE, LOST, READINGS
 from cbob.integrations.optuna.spaces import Codec, Distributions, internal
 from cbob.parameters import Value
-from cbob.trials import SATISFIED, UNKNOWN, VIOLATED, Reading, Trial, conclude
+from cbob.trials import SATISFIED, UNKNOWN, VIOLATED, Forecast, Reading, Trial, conclude
 
-__all__ = ["PROPOSED", "History", "Limit", "Placed", "Seen", "margins_to_store"]
+__all__ = ["FORECAST", "PROPOSED", "History", "Limit", "Placed", "Seen", "margins_to_store"]
 
 PROPOSED = "cbob:proposed"  # the stored values of all parameters proposed for a trial, from before it asks for the first
+FORECAST = "cbob:forecast"  # what was expected of it: the numbers of a `cbob.trials.Forecast`
 RETRIED = "retry_history"  # where Optuna's RetryHeartbeatStaleTrialCallback lists the trials whose workers died
 FOREVER = datetime.max
 PATIENCE = timedelta(minutes=5)  # no ask takes as long
@@ -135,6 +136,14 @@ class Seen:
         complete = self.state == TrialState.COMPLETE and self.frozen.values
         return self.frozen.values[0] if complete and math.isfinite(self.frozen.values[0]) else None
 
+    @cached_property
+    def forecast(self) -> Forecast | None:
+        """What was expected of it when it was proposed; None if it then tried something else, as an enqueued trial does."""
+        given = self.frozen.system_attrs.get(FORECAST)
+        proposed: dict[str, float] = self.frozen.system_attrs.get(PROPOSED, {})
+        followed = all(proposed.get(name, value) == value for name, value in self.stored.items())
+        return Forecast.from_dict(given) if given is not None and followed else None
+
     def counts(self, limits: Sequence[Limit]) -> bool:
         """Whether it has a result, and is not merely believed."""
         return self.state != TrialState.PRUNED or self.breaks(limits)
@@ -161,7 +170,7 @@ class Seen:
         value = self.frozen.values[0] if self.state == TrialState.COMPLETE and self.frozen.values else None
         reason = _mapping(self.frozen.user_attrs.get(FAILURE)).get("reason")
         return conclude(
-            Trial(number, params),
+            Trial(number, params, forecast=self.forecast),
             [limit.constraint for limit in limits],
             value,
             readings={limit.constraint.name: self.reading(limit) for limit in limits},

@@ -26,13 +26,13 @@ from cbob.candidates import Taken, is_taken
 from cbob.constraints import Constraint, as_constraints
 from cbob.errors import StrategyError
 from cbob.integrations.optuna.branches import Branch, branches, deciding, next_branch
-from cbob.integrations.optuna.history import PROPOSED, History, Limit, Placed, Seen, margins_to_store
+from cbob.integrations.optuna.history import FORECAST, PROPOSED, History, Limit, Placed, Seen, margins_to_store
 from cbob.integrations.optuna.spaces import Codec
 from cbob.observations import direction_sign
 from cbob.optimizer import Optimizer
 from cbob.space import Space
 from cbob.strategies import Strategy, as_strategy
-from cbob.trials import Trial
+from cbob.trials import Forecast, Trial
 
 __all__ = ["CBOBSampler", "checkpoint"]
 
@@ -45,6 +45,20 @@ TRIES = 3  # asks until a point is taken although another worker has taken much 
 CLOSE = 0.01  # how near it may be, in the unit cube
 ROWS = 6  # at least 2^6 rows of the design are made at once
 BELIEVED = 200  # points that are believed at most, the latest: each costs as much as a trial that was told
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A point in the user's values, and how it was found."""
+
+    params: dict[str, Any]
+    forecast: Forecast | None = None  # None where surrogates had no say
+    designed: bool = False  # the very row of the design that has the trial's place
+
+    @property
+    def system_attrs(self) -> dict[str, Any]:
+        """What is kept with the trial, so that later asks can tell what such promises were worth."""
+        return {} if self.forecast is None else {FORECAST: self.forecast.to_dict()}
 
 
 class CBOBSampler(BaseSampler):
@@ -62,7 +76,7 @@ class CBOBSampler(BaseSampler):
         self,
         *,
         constraints: str | Constraint | Iterable[str | Constraint] = (),
-        strategy: str | Strategy = "cbob",
+        strategy: str | Strategy = "auto",
         surrogate: str = "hlgp",
         initial: int | str | None = None,
         seed: int | None = None,
@@ -106,9 +120,11 @@ class CBOBSampler(BaseSampler):
         _direction(study)
         if not search_space:
             return {}
-        params = self.choose(study, trial, search_space)
-        study._storage.set_trial_system_attr(trial._trial_id, PROPOSED, _stored(params, search_space))
-        return params
+        proposal = self.choose(study, trial, search_space)
+        stored = {PROPOSED: _stored(proposal.params, search_space), **proposal.system_attrs}
+        for key, value in stored.items():
+            study._storage.set_trial_system_attr(trial._trial_id, key, value)
+        return proposal.params
 
     def choose(
         self,
@@ -118,20 +134,20 @@ class CBOBSampler(BaseSampler):
         *,
         trials: Sequence[FrozenTrial] | None = None,
         place: int | None = None,
-    ) -> dict[str, Any]:
+    ) -> Proposal:
         """The next point of these parameters, not stored; another one if somebody took much the same while it was chosen.
         Whoever has just read the trials may give them, and the trial's own row of the design if it is nobody else's."""
         for _ in range(TRIES):
             known = study.get_trials(deepcopy=False) if trials is None else trials
             history = self._history(known, trial.number, started=trial.datetime_start)
-            params, designed = self._next(study, history, search_space, place)
-            if designed and place is not None:
+            proposal = self._next(study, history, search_space, place)
+            if proposal.designed and place is not None:
                 break
             trials = study.get_trials(deepcopy=False)
             news = self._history(trials, trial.number).since(history)
-            if not _crowded(news, Codec(search_space), _stored(params, search_space)):
+            if not _crowded(news, Codec(search_space), _stored(proposal.params, search_space)):
                 break
-        return params
+        return proposal
 
     def propose(
         self,
@@ -141,13 +157,13 @@ class CBOBSampler(BaseSampler):
         *,
         number: int,
         place: int | None = None,
-    ) -> dict[str, Any]:
+    ) -> Proposal:
         """The next point of these parameters for a trial that is yet to be created under this number, as things stood when
         the trials were read. Nothing is read and nothing stored.
 
         place    the row of the space-filling design for this trial, should it take one from there; None counts the trials
         """
-        return self._next(study, self._history(trials, number), search_space, place)[0]
+        return self._next(study, self._history(trials, number), search_space, place)
 
     @property
     def only_designs(self) -> bool:
@@ -188,15 +204,14 @@ class CBOBSampler(BaseSampler):
 
     def _next(
         self, study: Study, history: History, search_space: Mapping[str, BaseDistribution], place: int | None
-    ) -> tuple[dict[str, Any], bool]:
-        """The next point, and whether it is the very row of the design that has this place."""
+    ) -> Proposal:
         direction = _direction(study)
         with self._lock:
             return self._propose(history, search_space, direction, place)
 
     def _propose(
         self, history: History, search_space: Mapping[str, BaseDistribution], direction: str, place: int | None
-    ) -> tuple[dict[str, Any], bool]:
+    ) -> Proposal:
         chosen = frozenset(name for name, spot in search_space.items() if not spot.single())
         found = branches(history)
         own = [branch for branch in found if branch.names == chosen] or [
@@ -213,7 +228,7 @@ class CBOBSampler(BaseSampler):
         others = [other for other in found if other not in own]
         codec = self._codec(search_space, deciding(branch, others, search_space))
         if codec.space is None:
-            return codec.decode({}), False
+            return Proposal(codec.decode({}))
         known = _Known.of(history, branch, codec, self._constraints)
         place = known.before(history.asking) + history.silent if place is None else place
         strategy = "sobol" if history.silent > FORESEEN else self._strategy  # where many choose at this moment
@@ -222,12 +237,13 @@ class CBOBSampler(BaseSampler):
         if by_design:  # nobody has to be foreseen: each trial has a row of its own
             row = self._row(codec.space, place)
             if not is_taken(row, known.taken(codec.space.width)):
-                return codec.decode(codec.space.decode(row)), True
-            return codec.decode(self._resumed(engine, known, place).ask().params), False
+                return Proposal(codec.decode(codec.space.decode(row)), designed=True)
+            return Proposal(codec.decode(self._resumed(engine, known, place).ask().params))
         optimizer = self._resumed(engine, known, place - history.silent)
         for _ in range(history.silent):
             optimizer.ask()
-        return codec.decode(optimizer.ask().params), False
+        trial = optimizer.ask()
+        return Proposal(codec.decode(trial.params), trial.forecast)
 
     def _row(self, space: Space, place: int) -> Array:
         """A row of the space-filling design. They are made in blocks, as long as all before."""
