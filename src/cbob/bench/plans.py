@@ -54,6 +54,10 @@ LABELS = {
     "pi-cb": "PI-CB",
     "sobol": "Sobol",
     "auto": "auto",
+    "optuna-gp": "Optuna GP",
+    "optuna-tpe": "Optuna TPE",
+    "botorch-logei": "BoTorch LogEI",
+    "botorch-scbo": "BoTorch SCBO",
 }
 
 

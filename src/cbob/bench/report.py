@@ -18,6 +18,7 @@ from cbob.bench.convergence import FORMS, RHOS, load_watches
 from cbob.bench.figures import FIGURES, draw
 from cbob.bench.illustrations import AREAS, areas
 from cbob.bench.paper import COLUMNS, PAPER
+from cbob.bench.peers import block as peers_block
 from cbob.bench.plans import PLANS, Plan, Row
 from cbob.bench.problems import get
 from cbob.bench.results import ENVIRONMENTS, load
@@ -69,6 +70,7 @@ def blocks(records: Sequence[Record], results: Path) -> dict[str, str]:
         made[name] = markdown(plan, records)
         reference = DEFAULT if name != "auto" else Row("auto")
         made[f"{name}-tests"] = versus(plan, records, reference)
+    made["peers"] = peers_block(records, results)
     made["ranks"] = _ranks(records)
     made["theorem1"] = _theorem(results)
     made["hlgp-gpc"] = _areas(results)
