@@ -26,9 +26,11 @@ What failures are shown as:
     constraint  a reading that was measured is itself. One that broke unmeasured (S2) stands as far beyond the limit as those
                 that held lie within it in the median. Nothing has been measured beyond the limit then, so this takes the only
                 scale there is, and leaves the limit in the middle.
-    raw         the readings are modelled as they are
+    raw         the readings are modelled as they are, standardised, as in both tutorials
     bilog       sign(g) log(1 + |g|) of them is, as in SCBO's paper (BoTorch has the same as the transform `Bilog`); the limit
                 stays at 0
+    scaled      the same after division by the median of |g|, as one would who has seen that readings of thousands make the
+                bilog nearly a step
 """
 
 import math
@@ -42,6 +44,7 @@ import numpy as np
 import torch
 from botorch import fit_gpytorch_mll
 from botorch.acquisition.analytic import LogConstrainedExpectedImprovement, LogProbabilityOfFeasibility
+from botorch.exceptions.errors import ModelFittingError
 from botorch.generation.sampling import ConstrainedMaxPosteriorSampling
 from botorch.models import ModelListGP, SingleTaskGP
 from botorch.models.transforms.outcome import Standardize
@@ -59,7 +62,7 @@ from cbob.observations import direction_sign
 
 RESULTS = peer_runs.RESULTS / "botorch.jsonl"
 PROBLEMS = ("keane-10", "welded-beam", "ackley-5", "pressure-vessel")
-WAYS: dict[str, Sequence[str]] = {"logei": ("raw", "bilog"), "scbo": ("bilog",)}
+WAYS: dict[str, Sequence[str]] = {"logei": ("raw", "bilog", "scaled"), "scbo": ("raw", "bilog", "scaled")}
 
 
 class Shown:
@@ -89,7 +92,9 @@ class Shown:
 
     def tensors(self) -> tuple[Tensor, Tensor, Tensor]:
         g = torch.tensor(self.margins, dtype=torch.double)
-        if self.way == "bilog":
+        if self.way == "scaled":
+            g = g / g.abs().nanmedian(dim=0).values.clamp(min=1e-9)
+        if self.way != "raw":
             g = g.sign() * g.abs().log1p()
         for reading in g.T:
             hidden = reading.isnan()
@@ -97,6 +102,52 @@ class Shown:
                 scale = reading[~hidden].abs().median() if not hidden.all() else torch.tensor(1.0)
                 reading[hidden] = scale.clamp(min=1e-9).double()
         return torch.stack(self.rows), torch.tensor(self.objectives, dtype=torch.double), g
+
+
+class Marginal:
+    """The same posterior means and deviations (b, m) of rows X (b, 1, d), in less time: as one set of b rows, where GPyTorch
+    would copy the training data for each of b sets of one row. The first asks on the welded beam: 1.6 s, instead of 2.3."""
+
+    model: Any
+
+    def _mean_and_sigma(self, X: Tensor, compute_sigma: bool = True, min_var: float = 1e-12) -> tuple[Tensor, Tensor]:
+        posterior = self.model.posterior(X.squeeze(-2))
+        return posterior.mean, posterior.variance.clamp_min(min_var).sqrt()
+
+
+class ConstrainedEI(Marginal, LogConstrainedExpectedImprovement):
+    pass
+
+
+class Feasibility(Marginal, LogProbabilityOfFeasibility):
+    pass
+
+
+class Hyperparameters:
+    """Those found last, for each outcome. Not the mean and deviation of the outcomes, which are those of the data."""
+
+    def __init__(self) -> None:
+        self.found: dict[int, dict[str, Any]] = {}
+
+    def fit(self, outcome: int, fresh: Callable[[], SingleTaskGP], *, warm: bool, attempts: int = 5) -> SingleTaskGP:
+        """A fitted model; where no fit comes to an end, which can happen with many close points, one with the last.
+
+        Further attempts start from draws of the priors: without any they would be the first one over again.
+        """
+        for start in (warm, not warm):
+            model = fresh()
+            if start:
+                model.load_state_dict(self.found.get(outcome, {}), strict=False)
+            try:
+                fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model), max_attempts=attempts)
+            except ModelFittingError:
+                continue
+            state = model.state_dict()
+            self.found[outcome] = {name: value for name, value in state.items() if not name.startswith("outcome_transform")}
+            return model
+        model = fresh()
+        model.load_state_dict(self.found.get(outcome, {}), strict=False)
+        return model.eval()
 
 
 class Peer(Protocol):
@@ -109,7 +160,7 @@ class LogEI:
 
     def __init__(self, d: int, seed: int) -> None:
         self.bounds = torch.tensor([[0.0], [1.0]], dtype=torch.double).expand(2, d)
-        self.learned: dict[int, dict[str, Any]] = {}
+        self.hyperparameters = Hyperparameters()
 
     def ask(self, X: Tensor, f: Tensor, g: Tensor) -> Tensor:
         feasible = ~f.isnan()
@@ -118,24 +169,15 @@ class LogEI:
         if feasible.any():
             model = ModelListGP(self._fitted(0, X[feasible], f[feasible]), *models)
             limits = dict.fromkeys(range(1, len(models) + 1), (None, 0.0))
-            acquisition = LogConstrainedExpectedImprovement(
-                model, best_f=f[feasible].max(), objective_index=0, constraints=limits
-            )
+            acquisition = ConstrainedEI(model, best_f=f[feasible].max(), objective_index=0, constraints=limits)
         else:
-            acquisition = LogProbabilityOfFeasibility(ModelListGP(*models), dict.fromkeys(range(len(models)), (None, 0.0)))
+            acquisition = Feasibility(ModelListGP(*models), dict.fromkeys(range(len(models)), (None, 0.0)))
         options = {"batch_limit": 5, "maxiter": 200}
         candidate, _ = optimize_acqf(acquisition, self.bounds, q=1, num_restarts=10, raw_samples=512, options=options)
         return candidate[0]
 
     def _fitted(self, number: int, X: Tensor, y: Tensor) -> SingleTaskGP:
-        model = SingleTaskGP(X, y[:, None])
-        if number in self.learned:
-            model.load_state_dict(self.learned[number], strict=False)
-        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
-        # Without the mean and deviation of the outcomes, which are those of the data, not hyperparameters.
-        state = model.state_dict()
-        self.learned[number] = {name: value for name, value in state.items() if not name.startswith("outcome_transform")}
-        return model
+        return self.hyperparameters.fit(number, lambda: SingleTaskGP(X, y[:, None]), warm=True)
 
 
 class SCBO:
@@ -148,6 +190,7 @@ class SCBO:
         self.d = d
         self.failures = max(4, d)
         self.sobol = SobolEngine(d, scramble=True, seed=seed)
+        self.hyperparameters = Hyperparameters()
         self.length, self.won, self.lost = self.FIRST, 0, 0
         self.seen = 0  # evaluations that the region knows of
         self.best = -1  # the one that the next has to beat
@@ -164,22 +207,22 @@ class SCBO:
         mask[idle, torch.randint(self.d, idle.shape)] = True
         candidates = torch.where(mask, perturbed, centre)
         # Without a feasible point any objective will do.
-        objective = self._fitted(X[feasible], f[feasible]) if feasible.any() else SingleTaskGP(X, torch.zeros_like(X[:, :1]))
-        limits = ModelListGP(*(self._fitted(X, reading) for reading in g.T))
+        objective = self._fitted(0, X[feasible], f[feasible]) if feasible.any() else SingleTaskGP(X, torch.zeros_like(X[:, :1]))
+        limits = ModelListGP(*(self._fitted(number, X, reading) for number, reading in enumerate(g.T, 1)))
         with torch.no_grad():
             chosen = ConstrainedMaxPosteriorSampling(objective, constraint_model=limits, replacement=False)(candidates)
         return chosen[0]
 
-    def _fitted(self, X: Tensor, y: Tensor) -> SingleTaskGP:
-        model = SingleTaskGP(
-            X,
-            y[:, None],
-            covar_module=ScaleKernel(MaternKernel(nu=2.5, ard_num_dims=self.d, lengthscale_constraint=Interval(0.005, 4.0))),
-            likelihood=GaussianLikelihood(noise_constraint=Interval(1e-8, 1e-3)),
-            outcome_transform=Standardize(m=1),
-        )
-        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
-        return model
+    def _fitted(self, number: int, X: Tensor, y: Tensor) -> SingleTaskGP:
+        def fresh() -> SingleTaskGP:
+            kernel = MaternKernel(nu=2.5, ard_num_dims=self.d, lengthscale_constraint=Interval(0.005, 4.0))
+            likelihood = GaussianLikelihood(noise_constraint=Interval(1e-8, 1e-3))
+            transform = Standardize(m=1)
+            return SingleTaskGP(
+                X, y[:, None], covar_module=ScaleKernel(kernel), likelihood=likelihood, outcome_transform=transform
+            )
+
+        return self.hyperparameters.fit(number, fresh, warm=False, attempts=1)
 
     def _update(self, f: Tensor, g: Tensor) -> None:
         """Count what came since the last time; the design only says what has to be beaten."""

@@ -91,12 +91,13 @@ def main(words: str, *, out: Path, problems: Sequence[str], ways: Mapping[str, S
     parser.add_argument("--seeds", type=seeds, default="0-9")
     parser.add_argument("--problems", nargs="+", choices=problems, default=problems, metavar="NAME")
     parser.add_argument("--samplers", nargs="+", choices=ways, default=list(ways), metavar="NAME")
+    parser.add_argument("--ways", nargs="+", metavar="WAY", help="only these of a sampler's ways")
     parser.add_argument("--out", type=Path, default=out)
     parser.add_argument("--table", action="store_true", help="run nothing, print what was saved")
     options = parser.parse_args()
     if not options.table:
         for seed, problem, sampler in itertools.product(options.seeds, options.problems, options.samplers):
-            for way in ways[sampler]:
+            for way in [way for way in ways[sampler] if options.ways is None or way in options.ways]:
                 done = {(run["problem"], run["sampler"], run["way"], run["seed"]) for run in load(options.out)}
                 if (problem, sampler, way, seed) in done:
                     continue

@@ -104,7 +104,9 @@ def _draw_trajectories(panels: Sequence[Any], columns: Columns) -> None:
             panel.plot(steps[shown], middle[shown], dashes(row), color=colour(row), lw=1.4, label=row.label)
             band = np.isfinite(low) & np.isfinite(high)
             panel.fill_between(steps[band], low[band], high[band], color=colour(row), alpha=BAND, lw=0)
-        panel.set(title=f"{problem}, {scenario} ({len(records)} seeds)", xlabel="evaluations after the design")
+        counts = sorted({len(records) for records in rows.values()})
+        seeds = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+        panel.set(title=f"{problem}, {scenario} ({seeds} seeds)", xlabel="evaluations after the design")
         _focus(panel, problem, [record.best for records in rows.values() for record in records])
     panels[0].set_ylabel("best feasible value")
 
