@@ -5,13 +5,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 BENCH := .venv-bench/bin
+PEER_PROBLEMS := keane-10 welded-beam ackley-5 pressure-vessel
 
 # The engine keeps to one BLAS thread itself; this keeps the tests' own oracles and the peers to one as well.
 export OMP_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
 export MKL_NUM_THREADS = 1
 
-.PHONY: help setup demo test test-all lint bench bench-setup campaign report clean soak overhead test-ray
+.PHONY: help setup demo test test-all lint bench bench-setup campaign report peers clean soak overhead test-ray
 
 help:
 	@sed -n '2,3s/^# *//p' Makefile
@@ -56,6 +57,13 @@ bench: bench-setup
 soak: setup
 	$(BIN)/python benchmarks/study_soak.py
 
+# Ours are those of the campaigns; the peers go on in files of their own.
+peers: setup bench-setup
+	$(BIN)/python -m cbob.bench run --problems $(PEER_PROBLEMS) --strategies auto cbob eic --seeds 0-9
+	$(BENCH)/python benchmarks/optuna_samplers.py --problems $(PEER_PROBLEMS) --samplers tpe "tpe independent" gp "gp noiseless"
+	$(BENCH)/python benchmarks/botorch_peers.py --problems $(PEER_PROBLEMS)
+	$(BIN)/python -m cbob.bench report
+
 overhead: setup
 	$(BIN)/python benchmarks/study_overhead.py
 
@@ -69,7 +77,9 @@ test-ray: .venv-ray/.ready
 	.venv-ray/bin/python -m pytest tests-ray
 
 campaign: setup
-	$(BIN)/python -m cbob.bench run --campaign table1 table2 b3 s3 suite
+	$(BIN)/python -m cbob.bench run --campaign table1 table2 b3 auto
+	$(BIN)/python -m cbob.bench run --campaign s3
+	$(BIN)/python -m cbob.bench run --campaign tuning held-out --seeds 0-9
 	$(BIN)/python -m cbob.bench report
 
 report: setup

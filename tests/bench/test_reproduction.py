@@ -25,7 +25,7 @@ def assert_repeats(record: Record, scratch: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("strategy", ["cbob", "tsc"])
+@pytest.mark.parametrize("strategy", ["auto", "mesc"])
 def test_a_cell_of_the_toys_table_repeats_to_the_last_bit(strategy: str, tmp_path: Path) -> None:
     (cell,) = (cell for cell in PLANS["toy"].cells if cell.strategy == strategy)
     records = saved(cell)

@@ -12,6 +12,8 @@ import numpy as np
 
 from cbob.bench import sketches
 from cbob.bench.convergence import FORMS, RHOS, Watch, load_watches
+from cbob.bench.peers import PLAN as PEERS
+from cbob.bench.peers import contenders, ranked
 from cbob.bench.plans import Plan, Row, plan
 from cbob.bench.problems import get
 from cbob.bench.results import load
@@ -42,9 +44,12 @@ def draw(name: str, results: Path, folder: Path) -> Path | None:
         return path
 
 
-def _columns(table: Plan, results: Path) -> list[tuple[tuple[str, str], dict[Row, list[Record]]]]:
+Columns = list[tuple[tuple[str, str], dict[Row, list[Record]]]]
+
+
+def _columns(table: Plan, records: Sequence[Record]) -> Columns:
     """For each problem of a table of which there is anything: the records of each row."""
-    grouped = by_cell(load(results))
+    grouped = by_cell(records)
     found = []
     for column in table.columns:
         cells = {row: table.cell(row, column) for row in table.rows}
@@ -74,29 +79,36 @@ def _legend(figure: Any, panels: Sequence[Any], across: int = 6) -> None:
 
 def _trajectories(name: str) -> Callable[[Any, Path], Any]:
     def drawn(plt: Any, results: Path) -> Any:
-        columns = _columns(plan(name), results)
+        columns = _columns(plan(name), load(results))
         if not columns:
             return None
         figure, panels = _panels(plt, len(columns))
-        for panel, ((problem, scenario), rows) in zip(panels, columns, strict=True):
-            for row, records in rows.items():
-                paths = np.array([record.trajectory() for record in records])
-                worst = -np.inf if get(problem).direction == "maximize" else np.inf
-                low, middle, high = np.quantile(
-                    np.where(np.isnan(paths), worst, paths), [0.25, 0.5, 0.75], axis=0, method="nearest"
-                )
-                steps = np.arange(paths.shape[1])
-                shown = np.isfinite(middle)
-                panel.plot(steps[shown], middle[shown], dashes(row), color=colour(row), lw=1.4, label=row.label)
-                band = np.isfinite(low) & np.isfinite(high)
-                panel.fill_between(steps[band], low[band], high[band], color=colour(row), alpha=BAND, lw=0)
-            panel.set(title=f"{problem}, {scenario} ({len(records)} seeds)", xlabel="evaluations after the design")
-            _focus(panel, problem, [record.best for records in rows.values() for record in records])
-        panels[0].set_ylabel("best feasible value")
+        _draw_trajectories(panels, columns)
         _legend(figure, panels)
         return figure
 
     return drawn
+
+
+def _draw_trajectories(panels: Sequence[Any], columns: Columns) -> None:
+    """A panel for each problem: medians and quartiles of the best so far."""
+    for panel, ((problem, scenario), rows) in zip(panels, columns, strict=True):
+        for row, records in rows.items():
+            paths = np.array([record.trajectory() for record in records])
+            worst = -np.inf if get(problem).direction == "maximize" else np.inf
+            low, middle, high = np.quantile(
+                np.where(np.isnan(paths), worst, paths), [0.25, 0.5, 0.75], axis=0, method="nearest"
+            )
+            steps = np.arange(paths.shape[1])
+            shown = np.isfinite(middle)
+            panel.plot(steps[shown], middle[shown], dashes(row), color=colour(row), lw=1.4, label=row.label)
+            band = np.isfinite(low) & np.isfinite(high)
+            panel.fill_between(steps[band], low[band], high[band], color=colour(row), alpha=BAND, lw=0)
+        counts = sorted({len(records) for records in rows.values()})
+        seeds = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+        panel.set(title=f"{problem}, {scenario} ({seeds} seeds)", xlabel="evaluations after the design")
+        _focus(panel, problem, [record.best for records in rows.values() for record in records])
+    panels[0].set_ylabel("best feasible value")
 
 
 def _focus(panel: Any, problem: str, ends: Sequence[float | None]) -> None:
@@ -117,7 +129,7 @@ def _focus(panel: Any, problem: str, ends: Sequence[float | None]) -> None:
 
 
 def _boxes(plt: Any, results: Path) -> Any:
-    columns = [column for name in ("table1", "table2") for column in _columns(plan(name), results)]
+    columns = [column for name in ("table1", "table2") for column in _columns(plan(name), load(results))]
     if not columns:
         return None
     figure, panels = _panels(plt, len(columns))
@@ -140,18 +152,39 @@ def _boxes(plt: Any, results: Path) -> Any:
 def _ranks(plt: Any, results: Path) -> Any:
     records = load(results)
     tables = [
-        (name, found) for name in ("table1", "table2", "b3", "s3", "suite", "auto") if (found := ranks(plan(name), records))
+        (name, found)
+        for name in ("table1", "table2", "auto", "s3", "tuning", "held-out")
+        if (found := ranks(plan(name), records))
     ]
     if not tables:
         return None
     figure, panels = _panels(plt, len(tables), width=2)
     for panel, (name, found) in zip(panels, tables, strict=True):
-        ordered = sorted(found, key=found.__getitem__, reverse=True)
-        for place, row in enumerate(ordered):
-            panel.plot([1, found[row]], [place, place], color=colour(row), lw=1.5, ls=dashes(row))
-            panel.plot(found[row], place, "o", color=colour(row))
-        panel.set_yticks(range(len(ordered)), [row.label for row in ordered])
-        panel.set(title=plan(name).title, xlabel="average rank (1 is best)", xlim=(0.9, len(ordered) + 0.1))
+        _draw_ranks(panel, found, plan(name).title)
+    return figure
+
+
+def _draw_ranks(panel: Any, found: Mapping[Row, float], title: str) -> None:
+    ordered = sorted(found, key=found.__getitem__, reverse=True)
+    for place, row in enumerate(ordered):
+        panel.plot([1, found[row]], [place, place], color=colour(row), lw=1.5, ls=dashes(row))
+        panel.plot(found[row], place, "o", color=colour(row))
+    panel.set_yticks(range(len(ordered)), [row.label for row in ordered])
+    panel.set(title=title, xlabel="average rank (1 is best)", xlim=(0.9, len(ordered) + 0.1))
+
+
+def _peers(plt: Any, results: Path) -> Any:
+    """Trajectories, and after these the ranks, once there are any."""
+    records = contenders(load(results), results)
+    columns = _columns(PEERS, records)
+    if not columns:
+        return None
+    found = ranks(ranked(records), records)
+    figure, panels = _panels(plt, len(columns) + bool(found))
+    _draw_trajectories(panels[: len(columns)], columns)
+    if found:
+        _draw_ranks(panels[-1], found, "average ranks")
+    _legend(figure, panels, across=4)
     return figure
 
 
@@ -205,6 +238,7 @@ FIGURES: Mapping[str, Figure] = MappingProxyType(
         "trajectories-s3": Figure("trajectories where nothing is told of a failure", _trajectories("s3")),
         "boxes": Figure("box plots of the best values at the end", _boxes),
         "ranks": Figure("average ranks", _ranks),
+        "peers": Figure("trajectories and average ranks of cbob's strategies and of its peers", _peers),
         "theorem1": Figure("theorem 1, watched", _theorem),
     }
 )

@@ -54,6 +54,10 @@ LABELS = {
     "pi-cb": "PI-CB",
     "sobol": "Sobol",
     "auto": "auto",
+    "optuna-gp": "Optuna GP",
+    "optuna-tpe": "Optuna TPE",
+    "botorch-logei": "BoTorch LogEI",
+    "botorch-scbo": "BoTorch SCBO",
 }
 
 
@@ -65,10 +69,14 @@ def _rows(*strategies: str) -> tuple[Row, ...]:
     return tuple(Row(strategy) for strategy in strategies)
 
 
+def _half(name: str) -> tuple[tuple[str, str], ...]:
+    return tuple((problem.name, problem.scenario) for problem in PROBLEMS.values() if problem.half == name)
+
+
 S1_PROBLEMS = ("keane-10", "welded-beam-code", "welded-beam", "xgb-h", "lunar")
 S2_PROBLEMS = ("ackley-5", "ackley-1", "pressure-vessel", "mlp-d", "swimmer")
 COLUMNS = _at("S1", *S1_PROBLEMS) + _at("S2", *S2_PROBLEMS)
-SUITE = tuple((problem.name, problem.scenario) for problem in PROBLEMS.values() if problem.half is not None)
+RIVALS = _rows("auto", "eic", "cbob", "cbob-mub", "mesc", "tsc")
 
 PLANS: Mapping[str, Plan] = MappingProxyType(
     {
@@ -92,24 +100,20 @@ PLANS: Mapping[str, Plan] = MappingProxyType(
                 _at("S1", "keane-5", "keane-10", "xgb-h", "lunar"),
                 _rows("eic", "cbob", "cbob-mub"),
             ),
+            Plan("auto", "The default strategy against each of the others", COLUMNS, RIVALS),
             Plan(
                 "s3",
                 "Nothing is told of a failure but that it failed (S3)",
                 _at("S3", *S1_PROBLEMS, *S2_PROBLEMS),
-                _rows("eic", "cbob", "cbob-mub", "mesc", "tsc"),
+                _rows("auto", "eic", "cbob"),
             ),
-            Plan("suite", "The suite: twenty further problems", SUITE, _rows("eic", "cbob", "cbob-mub", "mesc", "tsc")),
-            Plan(
-                "auto",
-                "The default strategy against each of the others",
-                COLUMNS + SUITE,
-                _rows("auto", "eic", "cbob", "cbob-mub", "mesc", "tsc"),
-            ),
+            Plan("tuning", "The half of the suite on which settings were chosen", _half("tuning"), RIVALS),
+            Plan("held-out", "The half of the suite that is only reported", _half("held out"), RIVALS),
             Plan(
                 "toy",
                 "The toy, in a moment",
                 _at("S2", "toy"),
-                (Row("eic", "gpc"), *_rows("eic", "mesc", "tsc", "cbob")),
+                (Row("eic", "gpc"), *_rows("eic", "mesc", "tsc", "cbob", "auto")),
                 budget=10,
             ),
         )

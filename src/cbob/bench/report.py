@@ -18,6 +18,7 @@ from cbob.bench.convergence import FORMS, RHOS, load_watches
 from cbob.bench.figures import FIGURES, draw
 from cbob.bench.illustrations import AREAS, areas
 from cbob.bench.paper import COLUMNS, PAPER
+from cbob.bench.peers import block as peers_block
 from cbob.bench.plans import PLANS, Plan, Row
 from cbob.bench.problems import get
 from cbob.bench.results import ENVIRONMENTS, load
@@ -30,7 +31,7 @@ from cbob.errors import CbobError
 __all__ = ["PAGE", "blocks", "filled", "write"]
 
 PAGE = Path("docs") / "reproduction.md"
-DEFAULT = Row("cbob")
+DEFAULT, PAPERS = Row("auto"), Row("cbob")  # whose tests are shown, where the table has it
 
 
 def write(results: Path, *, pictures: bool = True) -> Iterator[str]:
@@ -67,8 +68,9 @@ def blocks(records: Sequence[Record], results: Path) -> dict[str, str]:
     made = {"summary": _claims(records), "cost": _cost(records), "made-by": _made_by(records, results)}
     for name, plan in PLANS.items():
         made[name] = markdown(plan, records)
-        reference = DEFAULT if name != "auto" else Row("auto")
+        reference = DEFAULT if DEFAULT in plan.rows else PAPERS
         made[f"{name}-tests"] = versus(plan, records, reference)
+    made["peers"] = peers_block(records, results)
     made["ranks"] = _ranks(records)
     made["theorem1"] = _theorem(results)
     made["hlgp-gpc"] = _areas(results)

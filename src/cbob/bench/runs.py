@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from math import nan
 from typing import Any
 
 from cbob.errors import StateError
 
-__all__ = ["PROTOCOL_BUDGET", "Cell", "Record", "Run"]
+__all__ = ["PROTOCOL_BUDGET", "Cell", "Record", "Run", "improvements"]
 
 PROTOCOL_BUDGET = 100  # evaluations after the initial design, in the paper
 
@@ -97,7 +97,7 @@ class Record:
         """The record that `to_dict` wrote, or one of the first format, which had the best after every evaluation instead of
         the improvements, and did not know the best of the design."""
         try:
-            improved = record["improved"] if "improved" in record else _improvements(record["best"])
+            improved = record["improved"] if "improved" in record else improvements(record["best"])
             return cls(
                 run=Run.from_dict(record),
                 improved=tuple((int(number), float(value)) for number, value in improved),
@@ -111,6 +111,7 @@ class Record:
             raise StateError(f"not the record of a run: {str(record)[:120]} ({error!r})") from error
 
 
-def _improvements(best: list[float | None]) -> list[tuple[int, float]]:
+def improvements(best: Sequence[float | None]) -> list[tuple[int, float]]:
+    """The entries (n, value) of a record, from the best after 1, 2, ... evaluations."""
     before = [None, *best[:-1]]
     return [(n, b) for n, (a, b) in enumerate(zip(before, best, strict=True), 1) if b is not None and b != a]

@@ -20,7 +20,12 @@ COLOURS = {
     "tsc": "#CC79A7",
     "pi-cb": "#56B4E9",
     "auto": "#000000",
+    "optuna-gp": "#009E73",
+    "optuna-tpe": "#56B4E9",
+    "botorch-logei": "#CC79A7",
+    "botorch-scbo": "#E69F00",
 }
+THEIRS = ("optuna-", "botorch-")
 GREY = "#888888"
 BAND = 0.15  # opacity between quartiles
 LOOK: dict[Any, Any] = {
@@ -45,7 +50,7 @@ def colour(row: Row) -> str:
 
 
 def dashes(row: Row) -> str:
-    return "--" if row.surrogate == "gpc" else "-"
+    return "--" if row.surrogate == "gpc" or row.strategy.startswith(THEIRS) else "-"
 
 
 @contextmanager

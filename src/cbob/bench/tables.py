@@ -12,7 +12,7 @@ from cbob.bench.runs import Cell, Record
 from cbob.bench.significance import average_ranks, compare
 from cbob.bench.summary import Summary, by_cell, loss, summarise
 
-__all__ = ["NOT_RUN", "column_losses", "markdown", "number", "ranks", "text", "versus"]
+__all__ = ["NOT_RUN", "column_losses", "markdown", "number", "p_value", "ranks", "text", "versus"]
 
 NOT_RUN = "not yet run"
 
@@ -68,7 +68,9 @@ def versus(plan: Plan, records: Iterable[Record], reference: Row) -> str:
         losses = column_losses(plan, column, grouped)
         found = compare(losses, reference) if reference in losses else {}
         entries = [
-            f"{turned[found[row].verdict]} ({_p(found[row].corrected)}, {found[row].pairs} seeds)" if row in found else NOT_RUN
+            f"{turned[found[row].verdict]} ({p_value(found[row].corrected)}, {found[row].pairs} seeds)"
+            if row in found
+            else NOT_RUN
             for row in others
         ]
         lines.append(_line([column[0], *entries]))
@@ -124,7 +126,8 @@ def _percent(share: float) -> str:
     return f"{100 * share:.3g}%"
 
 
-def _p(p: float) -> str:
+def p_value(p: float) -> str:
+    """As it stands in tables."""
     return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
 
 
