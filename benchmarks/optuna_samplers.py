@@ -33,7 +33,8 @@ PROBLEMS = ("keane-10", "welded-beam", "ackley-5", "ackley-1", "pressure-vessel"
 Told = Mapping[str, Any]
 
 SAMPLERS: dict[str, Callable[[Problem, int], BaseSampler]] = {
-    "cbob": lambda problem, seed: CBOBSampler(constraints=problem.constraints, seed=seed),
+    "cbob auto": lambda problem, seed: CBOBSampler(constraints=problem.constraints, seed=seed),  # the default
+    "cbob": lambda problem, seed: CBOBSampler(constraints=problem.constraints, strategy="cbob", seed=seed),
     "cbob eic": lambda problem, seed: CBOBSampler(constraints=problem.constraints, strategy="eic", seed=seed),
     "tpe": lambda problem, seed: TPESampler(seed=seed),  # multivariate, since Optuna 5
     "tpe independent": lambda problem, seed: TPESampler(seed=seed, multivariate=False),

@@ -28,8 +28,9 @@ from cbob.numerics import truncation
 __all__ = ["Damped", "Shifted", "feasible_share", "shift"]
 
 HALF_LIFE = 15.0
-# A run of luck, or of bad luck, shall not switch a factor off.
-LEAST, MOST = -1.0, 4.0
+# A run of bad luck shall not switch a factor off: promises that are made with great caution are kept, teach little, and would
+# leave the search cautious long after the model has mended.
+LEAST, MOST = -1.0, 1.5
 # No promise counts as surer than this many deviations: a surrogate that interpolates often errs by a hair where it is certain.
 SUREST = 3.0
 
