@@ -1,6 +1,8 @@
 """The default strategy: what it promises, what it learns of its promises, and that it says so."""
 
+import copy
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -42,6 +44,18 @@ def test_a_proposal_carries_the_numbers_that_led_to_it() -> None:
     assert trial.forecast.improvement is not None
     assert trial.forecast.weighed.keys() == {"balance", "shift of g"}
     assert 0.0 < trial.forecast.weighed["balance"] < 1.0
+
+
+def test_what_is_promised_beside_trials_still_out_is_what_was_learned() -> None:
+    opt = started()
+    for trial in opt.ask(4):
+        assert trial.forecast is not None
+        assert norm.cdf(trial.forecast.limits["g"]) == pytest.approx(opt.predict(trial.params).probability, rel=1e-6)
+
+
+def test_a_forecast_can_be_copied_and_sent_to_another_process() -> None:
+    forecast = started().ask().forecast
+    assert pickle.loads(pickle.dumps(forecast)) == forecast and hash(forecast) == hash(copy.deepcopy(forecast))
 
 
 def test_a_trial_of_the_design_promises_nothing() -> None:

@@ -175,7 +175,7 @@ def _climb(acquisition: Acquisition, space: Space, starts: Array, effort: Effort
 
 def _step(acquisition: Acquisition, space: Space, rows: Array, values: Array, effort: Effort) -> tuple[Array, Array]:
     """From each row, try every value of each discrete parameter in turn, and climb again from what was better. All rows step
-    together: of a batch, each costs a fraction of a lone one."""
+    together, as rivals: of a batch each costs a fraction of a lone one, and climbs far behind the highest are given up."""
     rows, values = rows.copy(), values.copy()
     going = np.arange(len(rows))
     for _ in range(effort.rounds):

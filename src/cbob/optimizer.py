@@ -384,10 +384,15 @@ class Optimizer:
             experience=self._experience(data),
         )
         row = search(beliefs) if best is None else self.strategy.propose(beliefs)
-        return None if row is None else (row, self._forecast(beliefs, tuple(surrogates.limits), row))
+        if row is None:
+            return None
+        # What is promised is what was learned; to believe in trials still out is a device of the search.
+        weighed = {} if best is None else self.strategy.weighed(beliefs, data.names)
+        promised = {name: _promise(limit, row, 0.0) for name, limit in zip(data.names, limits, strict=True)}
+        return row, Forecast(promised, None if best is None else _promise(objective, row, best), weighed)
 
     def _experience(self, data: Dataset) -> Experience:
-        """What was promised of each told trial after the first forecast, and what came of it."""
+        """What was promised of each told trial, in order of id, and what came of it."""
         told = sorted((trial for trial in self._trials.values() if trial.told), key=lambda trial: trial.id)
         promised = np.full((len(told), 1 + len(data.names)), np.nan)
         for n, trial in enumerate(told):
@@ -403,14 +408,11 @@ class Optimizer:
         kept[:, 0] = np.where(data.feasible, values < before, np.nan)
         return Experience(promised, kept)
 
-    def _forecast(self, beliefs: Beliefs, names: Sequence[str], row: Array) -> Forecast:
-        def promise(posterior: Posterior, threshold: float) -> float:
-            mean, std = posterior.predict(row[None])
-            return float((threshold - mean[0]) / std[0])
 
-        weighed = {} if beliefs.best is None else self.strategy.weighed(beliefs, names)
-        limits = {name: promise(limit, 0.0) for name, limit in zip(names, beliefs.limits, strict=True)}
-        return Forecast(limits, None if beliefs.best is None else promise(beliefs.objective, beliefs.best), weighed)
+def _promise(posterior: Posterior, row: Array, threshold: float) -> float:
+    """By how many standard deviations a row is expected below the threshold."""
+    mean, std = posterior.predict(row[None])
+    return float((threshold - mean[0]) / std[0])
 
 
 def _believed_best(objective: Posterior, limits: Sequence[Posterior], pending: Array) -> float:

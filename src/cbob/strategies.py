@@ -39,8 +39,8 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Experience:
-    """What was promised of each told trial, in order, and what came of it. Column 0 is "improves on the best", the others are
-    the limits; NaN where nothing was promised, or nothing is known."""
+    """What was promised of each told trial, in order, and what came of it. Column 0 is "improves on the best", for strategies
+    that want to know, the others are the limits; NaN where nothing was promised, or nothing is known."""
 
     promised: Array  # (N, 1 + m), in standard deviations
     kept: Array  # (N, 1 + m), 1 or 0

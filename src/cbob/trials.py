@@ -112,6 +112,12 @@ class Forecast:
         """Plain JSON."""
         return {"limits": dict(self.limits), "improvement": self.improvement, "weighed": dict(self.weighed)}
 
+    def __hash__(self) -> int:
+        return hash((tuple(self.limits.items()), self.improvement, tuple(self.weighed.items())))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Forecast.from_dict, (self.to_dict(),)  # a mapping proxy cannot be pickled
+
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Forecast:
         """The forecast that `to_dict` wrote."""

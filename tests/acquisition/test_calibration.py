@@ -50,8 +50,10 @@ def test_what_is_long_ago_counts_for_less() -> None:
 
 
 def test_one_surprise_does_not_switch_a_factor_off() -> None:
-    assert shift(np.array([1e300]), np.array([0.0])) == shift(np.array([SUREST]), np.array([0.0])) < 0.75 * SUREST
-    assert 0.0 > shift(np.array([-1e300]), np.array([1.0])) >= LEAST
+    sure = shift(np.array([SUREST]), np.array([0.0]))
+    assert shift(np.array([1e300]), np.array([0.0])) == sure > shift(np.array([0.5 * SUREST]), np.array([0.0])) > 0.0
+    assert shift(np.array([-1e300]), np.array([1.0])) == shift(np.array([-SUREST]), np.array([1.0])) < 0.0
+    assert shift(np.full(50, 3.0), np.zeros(50)) == MOST and shift(np.full(50, -3.0), np.ones(50)) == LEAST
 
 
 @pytest.mark.parametrize("factor", [ProbabilityOfFeasibility(), DynamicFeasibility(POB()), ExpectedImprovement(0.2)])

@@ -23,6 +23,7 @@ from cbob.integrations.optuna.sampler import checkpoint
 from cbob.integrations.optuna.spaces import Codec
 from cbob.optimizer import Optimizer
 from cbob.strategies import STRATEGIES, Beliefs, Strategy
+from cbob.study.records import record_of
 
 SPOTS: dict[str, BaseDistribution] = {
     "x": FloatDistribution(-2.0, 2.0),
@@ -358,10 +359,12 @@ def test_what_was_promised_of_a_trial_is_kept_with_it_and_counts_at_later_asks()
 
 def test_an_enqueued_trial_is_not_held_to_what_was_promised_of_another_point() -> None:
     study = optuna.create_study(sampler=CBOBSampler(seed=0, initial=2))
+    square: dict[str, BaseDistribution] = {"x": FloatDistribution(0, 1), "y": FloatDistribution(0, 1)}
     for _ in range(4):
-        study.tell(study.ask({"x": FloatDistribution(0, 1)}), 0.5)
+        study.tell(study.ask(square), 0.5)
     study.enqueue_trial({"x": 0.125})
-    trial = study.ask({"x": FloatDistribution(0, 1)})
+    trial = study.ask(square)
     study.tell(trial, 0.25)
-    assert trial.params == {"x": 0.125}
+    assert trial.params["x"] == 0.125 and FORECAST in study.get_trials()[-1].system_attrs
+    assert record_of(study.get_trials()[-1], ()).forecast is None
     assert [Seen(one).forecast is None for one in study.trials] == [True, True, False, False, True]

@@ -54,7 +54,7 @@ def shift(promised: Array, kept: Array) -> float:
 
 
 def feasible_share(promised: Array, kept: Array) -> float:
-    """The share of proposals that broke no limit, the latest weighing most; one half before there are any."""
+    """The share of proposals not known to have broken a limit, the latest weighing most; one half before there are any."""
     proposed = np.isfinite(promised[:, 1:]).any(axis=1)
     broke = (kept[:, 1:] == 0.0).any(axis=1)
     age = np.arange(len(promised))[::-1]

@@ -9,8 +9,8 @@ that number only ever falls, the budget cannot be overshot, whoever claims at th
 withdrawn. A trial that died is *lost*; the claim of its retry names it, and the first claim that does is the good one.
 
 A driver that is alone asks first and creates the trial with its point, in one step. Where others ask at the same time, the
-claim comes first, so that each sees by the numbers of the trials who was before it. Either way it reads once more: whoever
-was given the point of another withdraws.
+claim comes first, so that each sees by the numbers of the trials who was before it. Unless nothing can have changed since it
+looked, it reads once more: whoever was given the point of another withdraws.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ class Book:
                 return Nothing.WAIT
             template = self._template(entries)
             created = self._create(token, template)
-            if created.params and created.number == len(entries):  # nobody came in between: what was read still holds
+            if created.params and created.number == len(entries) and all(map(_settled, entries)):
+                # Nobody came in between, and nobody who was there may have been given a point: what was read still holds.
                 return self._claimed(created.trial_id, created.number, created.params, template.attempt, template.retry_of)
             mine, entries = self._found(token)
         if mine.trial.state.is_finished():  # withdrawn before, by a commit whose answer did not come through
@@ -160,8 +161,9 @@ class Book:
     # ---- how it works ----
 
     def _read(self) -> list[Entry]:
+        began = time.monotonic()
         self._known = self._entries.of(self.trials())
-        self._known_since = time.monotonic()
+        self._known_since = began
         return self._known
 
     def _leaves_room(self, budget: int) -> bool:
@@ -256,8 +258,14 @@ class Book:
             kind, reason = ABANDONED, f"{reason}, for the {self.retries + 1}. time"
         if trial.state.is_finished():
             return False
+        ended = self.writer.end(trial._trial_id, Ending({FAILURE: {"kind": kind, "reason": reason}}))
         self._known_since = -inf  # there may be a retry to claim
-        return self.writer.end(trial._trial_id, Ending({FAILURE: {"kind": kind, "reason": reason}}))
+        return ended
+
+
+def _settled(entry: Entry) -> bool:
+    """Whether nothing new can become known of the point of this trial."""
+    return entry.point is not None or entry.trial.state.is_finished()
 
 
 @dataclass(frozen=True)

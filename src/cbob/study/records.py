@@ -62,6 +62,13 @@ class Record:
         }
 
 
+def _forecast(frozen: FrozenTrial) -> Mapping[str, Any] | None:
+    from cbob.integrations.optuna.history import Seen
+
+    forecast = Seen(frozen).forecast if FORECAST in frozen.system_attrs else None
+    return None if forecast is None else forecast.to_dict()
+
+
 def failure_of(frozen: FrozenTrial) -> tuple[str | None, str | None]:
     """The kind and the reason of a trial that failed; (None, None) of one that is complete or still runs."""
     if frozen.state.name not in ("FAIL", "PRUNED"):
@@ -105,7 +112,7 @@ def record_of(frozen: FrozenTrial, constraints: Sequence[Constraint]) -> Record:
         started=frozen.datetime_start,
         ended=frozen.datetime_complete,
         retry_of=frozen.system_attrs.get(CLAIM, {}).get("retry_of"),
-        forecast=frozen.system_attrs.get(FORECAST),
+        forecast=_forecast(frozen),
     )
 
 

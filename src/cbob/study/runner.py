@@ -134,14 +134,14 @@ class Runner:
                 claim = self.patience(lambda: self.book.claim(self.budget, token), "claim a trial")  # noqa: B023
                 self.times.asking += time.monotonic() - asked
                 self.times.proposing = self.book.proposing
-            self._wake()
             if claim is Nothing.DONE:
                 return
-            if not isinstance(claim, Claim):
+            if not isinstance(claim, Claim):  # and wakes nobody: slots that wait would wake each other without end
                 with self._changed:
                     self._changed.wait(random.uniform(*IDLE))
                 self.times.waiting += time.monotonic() - start
                 continue
+            self._wake()
             self._evaluate(claim)
 
     def _wake(self) -> None:
@@ -212,10 +212,12 @@ class Runner:
         def look() -> None:
             book = self.book
             cards = book.storage.get_study_system_attrs(book.study_id)
-            drivers = book.drivers() | {key.removeprefix(DRIVER) for key in cards if _is_open(key, cards[key])}
+            running = book.drivers()
+            drivers = running | {key.removeprefix(DRIVER) for key in cards if _is_open(key, cards[key])}
             dead = self.watch.dead(cards, drivers)
             book.alone = drivers - dead.keys() <= {book.driver}
-            for number in book.bury(dead) if dead else ():
+            gone = {driver: reason for driver, reason in dead.items() if driver in running}
+            for number in book.bury(gone) if gone else ():
                 self.view.said(f"trial {number} was lost with its driver; it will be tried again")
 
         self.patience(look, "look for drivers that died")

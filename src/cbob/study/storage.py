@@ -117,7 +117,7 @@ def close_storage(storage: BaseStorage) -> None:
 
 def settle(url: str) -> None:
     """Have what was committed to a SQLite file reach the disk; other databases see to that themselves. One wait for a whole
-    trial rather than one for each of its dozen commits."""
+    trial rather than one for each of its commits."""
     if url.startswith("sqlite:///"):
         with suppress(FileNotFoundError):  # no write-ahead log, no need
             log = os.open(url.removeprefix("sqlite:///") + "-wal", os.O_RDWR)
