@@ -1,4 +1,4 @@
-"""Ideas for the strategy "auto", each on its own, on problems of the tuning half: the table of docs/design/0012-auto.md.
+"""Ideas for the strategy "auto", each on its own, on problems of the tuning half: what docs/design/0012-auto.md compares.
 
     python benchmarks/auto_ideas.py --seeds 0-3        appends each finished run; started again, it repeats none
     python benchmarks/auto_ideas.py --table
@@ -146,6 +146,8 @@ def main() -> None:
             if (idea, name, scenario, seed) not in done
         ]
         RESULTS.parent.mkdir(parents=True, exist_ok=True)
+        if RESULTS.exists():  # without what a kill has left of a line
+            os.truncate(RESULTS, RESULTS.read_bytes().rfind(b"\n") + 1)
         with ProcessPoolExecutor(options.jobs) as crew:
             for future in as_completed([crew.submit(execute, *run) for run in runs]):
                 record = future.result()

@@ -5,6 +5,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import optuna
 import pytest
@@ -138,6 +139,30 @@ def test_many_drivers_at_once_never_overshoot_the_budget_or_share_a_point(
     assert len(finished) == budget
     assert Counter(record.status for record in found if not record.finished).keys() <= {"withdrawn"}
     assert max(Counter(tuple(record.params.values()) for record in finished).values()) == 1
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_driver_that_gets_its_point_late_does_not_share_it_with_the_next(
+    storage_url: str, open_url: Opener, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few points are left, so that a row of the design may be taken and the next one has to do; another driver looks just
+    before that point is placed, and claims right after."""
+    few = Space({"n": Int(1, 12)})
+    mine = plan(space=few, seed=seed)
+    late, next_one = (Book(enter_study(mine, open_url(storage_url)), few.parameters, driver=d, retries=2) for d in "ab")
+    for _ in range(6):
+        late.finish(claimed(late, 20), Report(value=1.0, readings={"load": 0.5}))
+    place = late.writer.place
+
+    def placed(*given: Any) -> bool:
+        next_one._read()
+        return place(*given)
+
+    monkeypatch.setattr(late.writer, "place", placed)
+    next_one._read()
+    claims = [late.claim(20, token()), next_one.claim(20, token())]
+    points = [dict(claim.params)["n"] for claim in claims if isinstance(claim, Claim)]
+    assert len(set(points)) == len(points), claims
 
 
 def test_drivers_of_a_design_withdraw_nothing_while_there_is_room(storage_url: str, open_url: Opener) -> None:

@@ -1,5 +1,7 @@
 """What a driver knows of others, and what its view is told when."""
 
+import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -14,7 +16,7 @@ from cbob.study.plan import Plan
 from cbob.study.records import Record
 from cbob.study.report import Report
 from cbob.study.run import enter_study
-from cbob.study.runner import Progress, Runner
+from cbob.study.runner import IDLE, Progress, Runner
 from cbob.study.storage import Patience
 from cbob.study.tally import Tally
 from cbob.study.views import Quiet
@@ -90,3 +92,24 @@ def test_the_view_hears_once_of_each_trial_that_was_read_as_finished(runner: Run
         runner._show()
         runner._show(read=True)
         assert view.finished_ones == list(range(number + 1))
+
+
+def test_slots_that_wait_do_not_wake_each_other(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another driver runs all that is left of the budget."""
+    other, book = Card(1), runner.book
+    shown(runner, other)
+    rival = Book(book.study, SPACE.parameters, driver=other.id, retries=2)
+    runner.budget = 2
+    for number in range(2):
+        assert isinstance(rival.claim(2, f"rival {number}"), Claim)
+    looks = []
+    claim = book.claim
+    monkeypatch.setattr(book, "claim", lambda *given: (looks.append(given), claim(*given))[1])
+    slots = [threading.Thread(target=runner._slot, daemon=True) for _ in range(3)]
+    for slot in slots:
+        slot.start()
+    time.sleep(1.5)
+    runner._stop.set()
+    for slot in slots:
+        slot.join(30)
+    assert 3 <= len(looks) <= 3 * (1 + 1.5 / IDLE[0])
