@@ -76,7 +76,7 @@ def test_rooms_are_reached_through_the_package() -> None:
     code = "import cbob; print({})"
     assert run(code.format("cbob.models.ep.expectation_propagation([0.0], [[1.0]], [1]).converged")) == "True"
     assert run(code.format("cbob.models.HLGP().fit([[0.5]], [0.1]).predict([[0.5]])[0].shape")) == "(1,)"
-    assert run(code.format("sorted(cbob.strategies.STRATEGIES)[0]")) == "cbob"
+    assert run(code.format("sorted(cbob.strategies.STRATEGIES)[0]")) == "auto"
     assert run(code.format("cbob.acquisition.__name__")) == "cbob.acquisition"
 
 
