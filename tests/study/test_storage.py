@@ -12,12 +12,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from killing import Driver, Study
 from optuna.exceptions import StorageInternalError
 from postgres import Server
+from sqlalchemy.exc import OperationalError
 
+import cbob.study.storage
 from cbob.errors import StorageError, StudyError
 from cbob.study.reading import read_study
 from cbob.study.storage import Patience, close_storage, open_storage, shown_url, trouble_of
@@ -266,3 +269,29 @@ def test_a_driver_that_is_stopped_from_outside_gives_its_trials_back(tmp_path: P
     assert (stored.standing.running, stored.standing.finished, stored.drivers) == (0, 0, 0)
     assert {record.reason for record in stored.records} == {"interrupted"}
     assert "the same command goes on from here" in said(study)
+
+
+@pytest.mark.parametrize(
+    ("words", "patient"), [("FATAL: sorry, too many clients already", True), ("connection refused", False)]
+)
+def test_a_full_server_is_waited_for_and_one_that_is_not_there_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, patient: bool
+) -> None:
+    tries = []
+    real = cbob.study.storage._relational
+
+    def crowded(url: str, writing: bool) -> Any:
+        tries.append(url)
+        if len(tries) <= 20:
+            raise OperationalError("connect", {}, Exception(words))
+        return real(url, writing)
+
+    monkeypatch.setattr(cbob.study.storage, "_relational", crowded)
+    monkeypatch.setattr(cbob.study.storage.time, "sleep", lambda seconds: None)
+    if patient:
+        close_storage(open_storage(f"sqlite:///{tmp_path}/new.db"))
+        assert len(tries) == 21
+    else:
+        with pytest.raises(StorageError, match="no server answers there"):
+            open_storage(f"sqlite:///{tmp_path}/new.db")
+        assert len(tries) == 5

@@ -30,6 +30,8 @@ T = TypeVar("T")
 BUSY = 60.0  # seconds that SQLite waits for the lock of another process
 CONNECT = 10  # seconds to wait for a database server to answer
 OPENING = 5  # tries to open a storage: several processes may create its tables at once
+CROWDED = 60  # the same where the server has no connection left: whoever asks for one a little later gets it
+FULL = "the server has no connection left"
 PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)  # seconds between tries while a storage is away; the last one repeats
 PATIENCE = 900.0  # seconds that finished results are held while their storage is away
 
@@ -50,8 +52,8 @@ MEANINGS = (
     ("password authentication failed", True, "the database refuses the user or password"),
     ("no password supplied", True, "the database wants a password"),
     ("does not exist", True, "the server answers, but has no such database, user or table"),
-    ("too many clients", False, "the server has no connection left"),
-    ("remaining connection slots", False, "the server has no connection left"),
+    ("too many clients", False, FULL),
+    ("remaining connection slots", False, FULL),
     ("connection refused", False, "no server answers there"),
     ("could not translate host", True, "there is no host of this name"),
     ("failed to resolve host", True, "there is no host of this name"),
@@ -93,18 +95,18 @@ def open_storage(url: str, *, writing: bool = True) -> BaseStorage:
         return optuna.storages.JournalStorage(JournalFileBackend(url.removeprefix("journal:///")))
     if url.startswith("sqlite:///") and url != "sqlite:///:memory:":
         _check_file(Path(url.removeprefix("sqlite:///")), url, writing)
-    for attempt in range(OPENING):
+    for attempt in range(CROWDED):
         try:
             return optuna.storages.get_storage(_relational(url, writing))
         except ImportError as error:
             raise StorageError(f"{shown_url(url)} needs a driver: {_driver_hint(url, error)}") from None
         except _database_errors() as error:
             hopeless, words = trouble_of(error)
-            if hopeless or attempt == OPENING - 1:
+            if hopeless or attempt >= (CROWDED if FULL in words else OPENING) - 1:
                 raise StorageError(f"{shown_url(url)} cannot be opened: {words}") from error
         except RuntimeError as error:  # Optuna's word for the tables of another version
             raise StorageError(f"{shown_url(url)} cannot be opened: {error}") from error
-        time.sleep(random.uniform(0.1, 0.5) * (attempt + 1))
+        time.sleep(random.uniform(0.1, 0.5) * min(attempt + 1, OPENING))
     raise AssertionError("the last try returns or raises")
 
 
