@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from pathlib import Path
@@ -160,7 +161,7 @@ def _ranks(plt: Any, results: Path) -> Any:
         return None
     figure, panels = _panels(plt, len(tables), width=2)
     for panel, (name, found) in zip(panels, tables, strict=True):
-        _draw_ranks(panel, found, plan(name).title)
+        _draw_ranks(panel, found, textwrap.fill(plan(name).title, 44))
     return figure
 
 
