@@ -3,7 +3,7 @@
 import argparse
 import json
 from dataclasses import replace
-from math import inf
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from cbob.bench.problems import PROBLEMS, get
 from cbob.bench.report import PAGE, blocks, filled
 from cbob.bench.results import default_folder, load, save
 from cbob.bench.runs import Cell, Record
-from cbob.bench.summary import quantile, row, summarise
+from cbob.bench.summary import quantile, quartile_paths, row, summarise
 from cbob.bench.tables import NOT_RUN, markdown, number, text, versus
 from cbob.errors import CbobError
 from cbob.strategies import STRATEGIES
@@ -163,3 +163,23 @@ def test_the_tables_of_the_page_are_those_of_the_saved_results() -> None:
 def test_the_results_stay_compact() -> None:
     files = [path for path in default_folder().iterdir() if path.is_file()]
     assert sum(path.stat().st_size for path in files) < 20e6
+
+
+@pytest.mark.parametrize("strategy", ["eic", "mesc"])
+@pytest.mark.parametrize("problem", ["pressure-vessel", "lunar"])
+def test_trajectories_end_at_the_quartiles_of_the_tables(problem: str, strategy: str) -> None:
+    """On what is saved: an even number of runs, one direction and the other."""
+    cell = Cell(problem, get(problem).scenario, strategy)
+    group = [record for record in load(default_folder()) if record.run.cell == cell]
+    assert len(group) >= 10
+    even = group[: len(group) // 2 * 2]
+    summary = summarise(even)[cell]
+    ends = [path[-1] for path in quartile_paths(even)]
+    assert ends == pytest.approx([summary.quantile(q) for q in (0.25, 0.5, 0.75)])
+    assert ends[0] != ends[2]
+
+
+def test_a_trajectory_is_infinite_while_half_of_the_runs_know_nothing_feasible() -> None:
+    group = [record(CELL, seed, best) for seed, best in enumerate([1.0, 2.0, None, None])]
+    low, middle, high = (path[-1] for path in quartile_paths(group))
+    assert isfinite(low) and not isfinite(middle) and not isfinite(high)

@@ -20,7 +20,7 @@ from cbob.bench.problems import get
 from cbob.bench.results import load
 from cbob.bench.runs import Record
 from cbob.bench.style import BAND, colour, dashes, drawing
-from cbob.bench.summary import by_cell
+from cbob.bench.summary import by_cell, quartile_paths
 from cbob.bench.tables import ranks
 
 __all__ = ["FIGURES", "Figure", "draw"]
@@ -95,12 +95,8 @@ def _draw_trajectories(panels: Sequence[Any], columns: Columns) -> None:
     """A panel for each problem: medians and quartiles of the best so far."""
     for panel, ((problem, scenario), rows) in zip(panels, columns, strict=True):
         for row, records in rows.items():
-            paths = np.array([record.trajectory() for record in records])
-            worst = -np.inf if get(problem).direction == "maximize" else np.inf
-            low, middle, high = np.quantile(
-                np.where(np.isnan(paths), worst, paths), [0.25, 0.5, 0.75], axis=0, method="nearest"
-            )
-            steps = np.arange(paths.shape[1])
+            low, middle, high = quartile_paths(records)
+            steps = np.arange(middle.size)
             shown = np.isfinite(middle)
             panel.plot(steps[shown], middle[shown], dashes(row), color=colour(row), lw=1.4, label=row.label)
             band = np.isfinite(low) & np.isfinite(high)

@@ -13,13 +13,14 @@ from math import inf, isfinite
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cbob.bench.paper import printed
 from cbob.bench.problems import get
 from cbob.bench.runs import Cell, Record
 from cbob.observations import direction_sign
 
-__all__ = ["Summary", "by_cell", "cost", "loss", "quantile", "row", "summarise"]
+__all__ = ["Summary", "by_cell", "cost", "loss", "quantile", "quartile_paths", "row", "summarise"]
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,15 @@ def quantile(values: Sequence[float], q: float) -> float:
     index, weight = divmod(q * (len(ordered) - 1), 1)
     below = ordered[int(index)]
     return below if weight == 0 else (1 - weight) * below + weight * ordered[int(index) + 1]
+
+
+def quartile_paths(records: Sequence[Record]) -> tuple[NDArray[np.float64], ...]:
+    """The first quartile, the median and the third, from the best, of the best so far after 0, 1, ... evaluations: at the end
+    those of the tables. Infinite while that many runs know of nothing feasible."""
+    sign = direction_sign(get(records[0].run.cell.problem).direction)
+    paths = sign * np.array([record.trajectory() for record in records])
+    losses = np.where(np.isnan(paths), inf, paths).T.tolist()
+    return tuple(np.array([sign * quantile(step, q) for step in losses]) for q in (0.25, 0.5, 0.75))
 
 
 def cost(records: Iterable[Record]) -> Mapping[str, float]:
